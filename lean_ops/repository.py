@@ -1,4 +1,4 @@
-"""Reads the reviewed data of a repository (topics, environments) and finds all faults of all files at once."""
+"""Reads the reviewed data of a repository (topics, environments): all faults of all files at once."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from lean_ops import naming
 
 Transform = Literal["identity", "day"]
 
-# Shared tables see many writers at once; with Iceberg's default of 4 retries a quarter of the commits was lost.
+# Shared tables see many writers at once: with the default of 4 retries a quarter of the commits was lost.
 _MANY_WRITERS = {"commit.retry.num-retries": "20", "commit.retry.min-wait-ms": "50"}
 _EVERY_TABLE = {
     "format-version": "2",
@@ -46,7 +46,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What a table must look like. Columns that the table has beyond these are none of this spec's business."""
+    """What a table must look like. Columns beyond these are none of this spec's business."""
 
     database: str
     name: str

@@ -1,6 +1,6 @@
 """Where a process finds itself: its environment and its home folder, handed down in two variables.
 
-Lambda functions, Spark jobs and Airflow tasks all start from these two; nothing else is configured by variable.
+Lambda functions, Spark jobs and Airflow tasks all start from these two; nothing else comes by variable.
 """
 
 from __future__ import annotations

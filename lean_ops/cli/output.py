@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout, talk on stderr, JSON on request, colour only on a terminal that wants it."""
+"""How commands speak: data on stdout, talk on stderr, JSON on request, colour only where it is wanted."""
 
 from __future__ import annotations
 

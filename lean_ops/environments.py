@@ -88,6 +88,11 @@ class EnvironmentSpec(Spec):
     mwaa: MwaaSpec | None = None
 
     @property
+    def emulated(self) -> bool:
+        """Whether AWS is the local stack's emulation: then nothing may ever reach the real one."""
+        return self.engine.kind == "local"
+
+    @property
     def names(self) -> Names:
         """The names of this environment's resources, with the reviewed exceptions."""
         return Names(

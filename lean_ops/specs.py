@@ -54,8 +54,8 @@ def _complaint(model: type[BaseModel], details: ErrorDetails) -> Complaint:
         return Complaint(location, "an unknown key", listed, nearest(location[-1], known))
     if kind in ("literal_error", "enum"):
         choices = [choice.strip("'") for choice in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        return Complaint(location, shown(details["input"]), str(context["expected"]),
-                         nearest(details["input"], choices))  # fmt: skip
+        close = nearest(details["input"], choices)
+        return Complaint(location, shown(details["input"]), str(context["expected"]), close)
     expected = str(context.get("error", details["msg"]))
     return Complaint(location, shown(details["input"]), _sentence(expected))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from lean_ops import payload_path
-from lean_ops.naming import topic_name_fault
+from lean_ops.naming import TOPIC_LENGTH, topic_name_fault
 from lean_ops.specs import Spec
 
 EngineKind = Literal["local", "glue", "emr_serverless"]
@@ -25,7 +25,11 @@ def _topic_name(name: str) -> str:
     return name
 
 
-TopicName = Annotated[str, AfterValidator(_topic_name)]
+TopicName = Annotated[
+    str,
+    AfterValidator(_topic_name),
+    WithJsonSchema({"type": "string", "pattern": f"^[a-z][a-z0-9_]{{0,{TOPIC_LENGTH - 1}}}$"}),
+]
 
 
 class ScheduleSpec(Spec):

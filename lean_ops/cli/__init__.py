@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import output
+from lean_ops.cli import doctor, output, schema, topics
 from lean_ops.errors import LeanOpsError, NotFoundError
 
 app = typer.Typer(
@@ -17,6 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(topics.app, name="topics")
+app.add_typer(schema.app, name="schema")
+app.command()(doctor.doctor)
 
 
 def main() -> None:

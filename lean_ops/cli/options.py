@@ -26,8 +26,8 @@ Env = Annotated[
 
 def repository(root: Path | None) -> Repository:
     """The repository that a command works on."""
-    from lean_ops.errors import NotFoundError  # noqa: PLC0415
-    from lean_ops.repository import Repository, find_root  # noqa: PLC0415
+    from lean_ops.errors import NotFoundError
+    from lean_ops.repository import Repository, find_root
 
     if root is None:
         return Repository(find_root(Path.cwd()))
@@ -38,6 +38,6 @@ def repository(root: Path | None) -> Repository:
 
 def runtime(root: Path | None, env: str) -> Runtime:
     """The environment that a command works in."""
-    from lean_ops import runtime as runtimes  # noqa: PLC0415
+    from lean_ops import runtime as runtimes
 
     return runtimes.from_repository(repository(root), env, os.environ)

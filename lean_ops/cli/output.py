@@ -27,8 +27,8 @@ def talk(text: str) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Rows for a person, aligned and no wider than the terminal."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:

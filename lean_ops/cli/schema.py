@@ -1,0 +1,135 @@
+"""`lean-ops schema`: validate, diff, editor-files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lean_ops.cli import options, output
+
+if TYPE_CHECKING:
+    from lean_ops.compatibility import Comparison
+    from lean_ops.contracts import ContractSpec
+    from lean_ops.repository import Repository
+
+app = typer.Typer(help="The contracts of this repository.", no_args_is_help=True)
+
+
+@app.command()
+def validate(
+    topic: Annotated[str | None, typer.Argument(help="One topic; all of them by default.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A contract file outside schemas/.")] = None,
+    root: options.Root = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check contracts; name every fault with its JSON pointer."""
+    from lean_ops.contract_file import read, read_file
+    from lean_ops.repository import load_topic, load_topics
+
+    repository = options.repository(root)
+    if file is not None:
+        spec = load_topic(repository, topic) if topic else None
+        results = [read(str(file), _bytes(file), spec)]
+    elif topic is not None:
+        spec = load_topic(repository, topic)
+        results = [read_file(repository, _existing(repository.contract_file(topic)), spec)]
+    else:
+        topics = load_topics(repository).topics
+        files = sorted((repository.root / "schemas").glob("*/schema.json"))
+        results = [read_file(repository, path, topics.get(path.parent.name)) for path in files]
+    findings = [finding for result in results for finding in result.findings]
+    if as_json:
+        output.data({"contracts": len(results), "findings": [finding.as_dict() for finding in findings]})
+    else:
+        for finding in findings:
+            output.line(str(finding))
+    output.talk(f"{len(results)} checked, {len(findings)} finding{'s' * (len(findings) != 1)}")
+    raise typer.Exit(output.FINDINGS if findings else output.FINE)
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(help="The contract that is active.")],
+    new: Annotated[Path, typer.Argument(help="The contract that is to replace it.")],
+    root: options.Root = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two contracts: every difference, its impact, and whether the version number admits it."""
+    from lean_ops.compatibility import compare
+
+    repository = options.repository(root) if root else None
+    comparison = compare(_contract(old, repository), _contract(new, repository))
+    if as_json:
+        output.data(
+            {
+                "old_version": comparison.old_version,
+                "new_version": comparison.new_version,
+                "impact": comparison.impact.value,
+                "allowed": comparison.allowed,
+                "version_fault": comparison.version_fault,
+                "differences": [difference.as_dict() for difference in comparison.differences],
+            }
+        )
+    else:
+        _print(comparison)
+    raise typer.Exit(output.FINE if comparison.allowed else output.FINDINGS)
+
+
+@app.command("editor-files")
+def editor_files(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 when a file is outdated.")
+    ] = False,
+    root: options.Root = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write the JSON Schemas by which editors complete and check topic, contract and environment files."""
+    from lean_ops import editor_schemas
+
+    repository = options.repository(root)
+    changed = (editor_schemas.outdated if check else editor_schemas.write)(repository.root)
+    if as_json:
+        output.data({"outdated" if check else "written": changed})
+    else:
+        for file in changed:
+            output.line(file)
+    output.talk(f"{len(changed)} {'outdated' if check else 'written'}")
+    raise typer.Exit(output.FINDINGS if check and changed else output.FINE)
+
+
+def _print(comparison: Comparison) -> None:
+    marks = {"safe": "+", "warning": "~", "breaking": "!"}
+    output.line(f"{comparison.old_version} → {comparison.new_version}: {comparison.impact.value}")
+    for difference in comparison.differences:
+        what = f"{difference.column or 'table'}: {difference.change}: {difference.detail}"
+        output.line(f"  {marks[difference.impact]} {difference.impact:<8}  {what}")
+        if difference.rebuild:
+            output.line(f"{'':13} implies: {difference.rebuild}")
+    if not comparison.differences:
+        output.line("  no differences")
+    if comparison.version_fault:
+        output.line(f"refused: {comparison.version_fault}")
+
+
+def _contract(path: Path, repository: Repository | None) -> ContractSpec:
+    from lean_ops.contract_file import read
+
+    target = path if path.is_absolute() or repository is None else repository.root / path
+    return read(str(path), _bytes(target)).checked()
+
+
+def _existing(path: Path) -> Path:
+    from lean_ops.errors import NotFoundError
+
+    if not path.is_file():
+        raise NotFoundError(f"there is no file {path}", next_step="lean-ops topics new NAME writes a stub")
+    return path
+
+
+def _bytes(path: Path) -> bytes:
+    from lean_ops.contract_file import MAX_BYTES
+
+    with _existing(path).open("rb") as stream:
+        return stream.read(MAX_BYTES + 1)

@@ -82,3 +82,4 @@ IDEMPOTENCY_SECONDS = DAY
 SCHEMA_PREFIX = "schemas/"
 DLQ_ARCHIVE_PREFIX = "dlq-archive/"
 FIREHOSE_ERROR_PREFIX = "firehose-errors/"
+OVERSIZE_PREFIX = "oversize/"

@@ -78,11 +78,11 @@ def variables(runtime: Runtime) -> dict[str, str]:
     return {"AWS_ENDPOINT_URL": stack.endpoint("aws"), **special, **credentials}
 
 
-def client(runtime: Runtime, service: str) -> Any:
+def client(runtime: Runtime, service: str, config: Config | None = None) -> Any:
     """A client of an AWS service. An emulated environment never uses real credentials nor a proxy."""
     if not runtime.environment.emulated:
-        return boto3.session.Session(region_name=runtime.environment.region).client(service)
+        return boto3.session.Session(region_name=runtime.environment.region).client(service, config=config)
     session = boto3.session.Session("local", "local", region_name=runtime.environment.region)
     # Endpoints in the process's own variables win, as boto3 itself has it.
     endpoint = None if "AWS_ENDPOINT_URL" in os.environ else local_stack(runtime).endpoint(service)
-    return session.client(service, endpoint_url=endpoint, config=Config(proxies={}))
+    return session.client(service, endpoint_url=endpoint, config=(config or Config()).merge(Config(proxies={})))

@@ -85,4 +85,5 @@ def client(runtime: Runtime, service: str, config: Config | None = None) -> Any:
     session = boto3.session.Session("local", "local", region_name=runtime.environment.region)
     # Endpoints in the process's own variables win, as boto3 itself has it.
     endpoint = None if "AWS_ENDPOINT_URL" in os.environ else local_stack(runtime).endpoint(service)
-    return session.client(service, endpoint_url=endpoint, config=(config or Config()).merge(Config(proxies={})))
+    direct = Config(proxies={}) if config is None else config.merge(Config(proxies={}))
+    return session.client(service, endpoint_url=endpoint, config=direct)

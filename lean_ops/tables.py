@@ -60,13 +60,14 @@ class TableSpec:
         return self.database, self.name
 
 
+# The processor gives every message an identity; required here, so that no other writer can append one without.
 RAW_COLUMNS = (
-    Column("message_id", "string"),
-    Column("topic_name", "string"),
-    Column("publish_time", "timestamptz"),
-    Column("ingestion_ts", "long", doc="Epoch milliseconds of the processor's arrival."),
+    Column("message_id", "string", required=True),
+    Column("topic_name", "string", required=True),
+    Column("publish_time", "timestamptz", required=True),
+    Column("ingestion_ts", "long", required=True, doc="Epoch milliseconds of the processor's arrival."),
     Column("idempotency_key", "string", doc="From the envelope; the payload may fill a missing one later."),
-    Column("json_payload", "string", doc="The source's text, byte for byte."),
+    Column("json_payload", "string", required=True, doc="The source's text, byte for byte."),
 )
 
 # One row is one attempt at one record; `record_id` names the record, a later row resolves an earlier one.

@@ -1,0 +1,64 @@
+SHELL := bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# What set-up found and made: JAVA_HOME, LEAN_OPS_CACHE, and .venv/bin at the head of PATH.
+IN_ENV := . .venv/lean-ops.env &&
+
+# Another hash seed every run, the same one for all workers of a run: `make test PYTHONHASHSEED=123` repeats it.
+ifeq ($(filter-out random,$(PYTHONHASHSEED)),)
+PYTHONHASHSEED := $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
+endif
+export PYTHONHASHSEED
+
+PYTEST = $(IN_ENV) echo "PYTHONHASHSEED=$(PYTHONHASHSEED)" && pytest
+WORKERS ?= 2
+ARGS ?=
+
+LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
+COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate $(if $(UPGRADE),--upgrade) --constraint locks/airflow-3.2.1-constraints.txt
+
+.PHONY: help setup demo test test-faults bench check lint types walls format lock lock-cdk clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Find Python and Java, fill .venv and the jar cache; nothing to do when nothing changed
+	@scripts/bootstrap
+
+demo: setup ## Validate the shipped topics and show what they will create
+	@$(IN_ENV) lean-ops topics validate && lean-ops topics list
+
+test: setup ## The tests, under 10 minutes (ARGS="-k lease" passes arguments to pytest)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not faults" $(ARGS)
+
+test-faults: setup ## The long fault-injection suites
+	@$(PYTEST) -m faults $(ARGS)
+
+bench: setup ## The benchmarks, with the limits they have to keep
+	@$(PYTEST) benchmarks -s $(ARGS)
+
+check: lint types walls test ## Everything CI checks
+
+lint: setup ## ruff: lint and format, changing nothing
+	@$(IN_ENV) ruff check && ruff format --check
+
+types: setup ## mypy, strict
+	@$(IN_ENV) mypy
+
+walls: setup ## import-linter: which room may import what
+	@$(IN_ENV) lint-imports --no-cache
+
+format: setup ## ruff: format, and fix what can be fixed
+	@$(IN_ENV) ruff check --fix && ruff format
+
+lock: setup ## Compile locks/local.txt and locks/cdk.txt from pyproject.toml (UPGRADE=1: newest versions)
+	@$(COMPILE) $(LOCAL_EXTRAS:%=--extra %) --output-file locks/local.txt
+	@$(MAKE) lock-cdk
+
+lock-cdk: setup ## Compile locks/cdk.txt only, agreeing with locks/local.txt
+	@$(COMPILE) --constraint locks/local.txt --extra cdk --output-file locks/cdk.txt
+
+clean: ## Remove everything that was set up or generated here
+	rm -rf .venv .venv.lock .cache .lean-ops .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -35,6 +35,8 @@ class QueueSettings:
     retention_seconds: int = 14 * DAY
     visibility_seconds: int = 360
     max_message_bytes: int = 1024 * 1024
+    max_delay_seconds: int = 900
+    max_batch_messages: int = 10
 
 
 QUEUES = QueueSettings()
@@ -73,11 +75,28 @@ class DeliverySettings:
     buffer_mb: int = 64
     buffer_seconds: int = 300
     transform_attempts: int = 4
+    # An event may have 3 MB, but Lambda returns 6 MB at most, and the routing more than doubles small records.
+    transform_event_bytes: int = 1024 * 1024
 
 
 DELIVERY = DeliverySettings()
 
 IDEMPOTENCY_SECONDS = DAY
+
+
+@dataclass(frozen=True)
+class BreakerSettings:
+    """When a topic's circuit breaker opens, how long it stays open, and what closes it again."""
+
+    error_rate: float = 0.05
+    min_count: int = 50
+    window_seconds: int = 60
+    cool_down_seconds: int = 60
+    max_cool_down_seconds: int = 900
+    close_after: int = 20
+
+
+BREAKER = BreakerSettings()
 
 SCHEMA_PREFIX = "schemas/"
 DLQ_ARCHIVE_PREFIX = "dlq-archive/"

@@ -1,0 +1,99 @@
+"""How calls to AWS are repeated: only what is left, with jittered, growing pauses, and not for ever.
+
+botocore's own retries are switched off for such clients (ONE_ATTEMPT): they would repeat whole calls inside
+ours, and cannot resend just the refused entries of a batch.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lean_ops.errors import RetryableError
+
+Work = TypeVar("Work")
+
+ONE_ATTEMPT = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=20)
+
+# Refused before anything was done: repeating is always safe.
+_THROTTLED = frozenset(
+    {
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_SERVER_ERROR = 500
+
+
+@dataclass(frozen=True)
+class Patience:
+    """At most 5 attempts and about 3 seconds of pauses: a function has 60 seconds for its whole batch."""
+
+    attempts: int = 5
+    first_pause: float = 0.1
+    longest_pause: float = 2.0
+    sleep: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+
+    def exhaust(self, work: Work, attempt: Callable[[Work], Work], *, only_throttled: bool = False) -> Work:
+        """Call `attempt` with what is left until nothing is. Returns what is still left when patience ends.
+
+        A passing error leaves all the work; any other, or a passing one at the end, is a RetryableError.
+        """
+        passes = _is_throttled if only_throttled else _is_passing
+        for round_number in range(self.attempts):
+            if round_number:
+                longest = min(self.longest_pause, self.first_pause * 2**round_number)
+                self.sleep(longest * (0.5 + self.jitter() / 2))
+            last = round_number == self.attempts - 1
+            try:
+                work = attempt(work)
+            except (ClientError, BotoCoreError) as error:
+                if last or not passes(error):
+                    raise RetryableError(code_of(error)) from error
+                continue
+            if not work:
+                break
+        return work
+
+
+PATIENT = Patience()
+
+
+@contextmanager
+def dependency() -> Iterator[None]:
+    """Turns a failure of AWS into a RetryableError whose text is the error's code."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise RetryableError(code_of(error)) from error
+
+
+def code_of(error: ClientError | BotoCoreError) -> str:
+    """A word that can be aggregated; the full text may quote data."""
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code") or "Unknown")
+    return type(error).__name__
+
+
+def _is_throttled(error: ClientError | BotoCoreError) -> bool:
+    return code_of(error) in _THROTTLED
+
+
+def _is_passing(error: ClientError | BotoCoreError) -> bool:
+    if isinstance(error, BotoCoreError):
+        return True  # no connection, or no answer in time
+    metadata: Any = error.response.get("ResponseMetadata", {})
+    return _is_throttled(error) or metadata.get("HTTPStatusCode", 0) >= _SERVER_ERROR

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import doctor, output, schema, topics
+from lean_ops.cli import doctor, output, schema, sql, topics
 from lean_ops.errors import LeanOpsError, NotFoundError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(topics.app, name="topics")
 app.add_typer(schema.app, name="schema")
 app.command()(doctor.doctor)
+app.command()(sql.sql)
 
 
 def main() -> None:

@@ -1,0 +1,67 @@
+"""State tests run on moto inside this process, corrected as the local stack corrects it, and on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from pyiceberg.catalog import Catalog
+
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.naming import Names
+from lean_ops.resources import STATE_TABLES
+from local import moto_corrections
+
+ENVIRONMENT = EnvironmentSpec(
+    name="test",
+    account="000000000000",
+    region="us-east-1",
+    name_prefix="lean-ops-test",
+    catalog=CatalogSpec(kind="sqlite"),
+    engine=DefaultEngineSpec(kind="local"),
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_winner_per_race() -> None:
+    """moto as it comes lets two conditional writes of two threads succeed."""
+    moto_corrections.apply()
+
+
+@pytest.fixture
+def names() -> Names:
+    return ENVIRONMENT.names
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", ENVIRONMENT.region)
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def dynamodb(aws: None, names: Names) -> Any:
+    """DynamoDB with the state tables as the infrastructure has them."""
+    client = boto3.client("dynamodb")
+    for table in STATE_TABLES:
+        keys = [(table.partition_key, "HASH"), *([(table.sort_key, "RANGE")] if table.sort_key else [])]
+        client.create_table(
+            TableName=names.state_table(table.name),
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    return client
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return open_catalog(ENVIRONMENT, tmp_path)

@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 # What set-up found and made: JAVA_HOME, LEAN_OPS_CACHE, and .venv/bin at the head of PATH.
 IN_ENV := . .venv/lean-ops.env &&
 
-# Another hash seed every run, the same one for all workers of a run: `make test PYTHONHASHSEED=123` repeats it.
+# Another hash seed every run, one for all its workers: `make test PYTHONHASHSEED=123` repeats a run.
 ifeq ($(filter-out random,$(PYTHONHASHSEED)),)
 PYTHONHASHSEED := $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 endif
@@ -16,8 +16,8 @@ WORKERS ?= 2
 ARGS ?=
 
 LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
-COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate $(if $(UPGRADE),--upgrade) --constraint locks/airflow-3.2.1-constraints.txt
+COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header \
+	--no-annotate --generate-hashes $(if $(UPGRADE),--upgrade) -c locks/airflow-3.2.1-constraints.txt
 
 .PHONY: help setup demo test test-faults bench check lint types walls format lock lock-cdk clean
 
@@ -58,7 +58,8 @@ lock: setup ## Compile locks/local.txt and locks/cdk.txt from pyproject.toml (UP
 	@$(MAKE) lock-cdk
 
 lock-cdk: setup ## Compile locks/cdk.txt only, agreeing with locks/local.txt
-	@$(COMPILE) --constraint locks/local.txt --extra cdk --output-file locks/cdk.txt
+	@$(COMPILE) -c locks/local.txt --extra cdk --output-file locks/cdk.txt
 
 clean: ## Remove everything that was set up or generated here
-	rm -rf .venv .venv.lock .cache .lean-ops .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf .venv .venv.lock .cache .lean-ops build dist *.egg-info
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,44 @@
+"""What moto would forget when it stops: queues, DynamoDB items, objects and the Glue catalog, kept in a file.
+
+The file is written at an orderly stop, which the death of the supervisor also brings about. Only a kill -9 of
+the emulator itself loses what happened since it started; then the state before that is there again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import moto
+from moto.backends import get_backend
+
+_SERVICES = ("dynamodb", "glue", "s3", "sqs")
+
+
+def save(file: Path) -> None:
+    """Write everything down; a reader sees the old state or the new one."""
+    state = {
+        service: {account: dict(regions) for account, regions in get_backend(service).items()}
+        for service in _SERVICES
+    }
+    draft = file.with_suffix(".tmp")
+    with draft.open("wb") as stream:
+        pickle.dump({"moto": moto.__version__, "state": state}, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    draft.replace(file)
+
+
+def restore(file: Path) -> str:
+    """Bring the saved state back; the answer says in words what was done."""
+    if not file.is_file():
+        return "no saved state"
+    with file.open("rb") as stream:
+        saved: dict[str, Any] = pickle.load(stream)  # noqa: S301 (our own file, in our own home folder)
+    if saved["moto"] != moto.__version__:
+        return f"state saved by moto {saved['moto']} does not fit {moto.__version__}: left alone"
+    for service, accounts in saved["state"].items():
+        backends = get_backend(service)
+        for account, regions in accounts.items():
+            for region, backend in regions.items():
+                backends[account][region] = backend
+    return f"state restored from {file.name}"

@@ -51,6 +51,7 @@ class FunctionSettings:
     timeout_seconds: int
     batch_size: int = 1
     batch_window_seconds: int = 0
+    every_seconds: int = 0
 
 
 FUNCTIONS = {
@@ -60,7 +61,7 @@ FUNCTIONS = {
         FunctionSettings("firehose_transform", 512, 60),
         FunctionSettings("dlq_drainer", 512, 60, batch_size=500, batch_window_seconds=30),
         FunctionSettings("firehose_errors", 1024, 300),
-        FunctionSettings("breaker_controller", 256, 60),
+        FunctionSettings("breaker_controller", 256, 60, every_seconds=60),
     )
 }
 
@@ -102,3 +103,14 @@ SCHEMA_PREFIX = "schemas/"
 DLQ_ARCHIVE_PREFIX = "dlq-archive/"
 FIREHOSE_ERROR_PREFIX = "firehose-errors/"
 OVERSIZE_PREFIX = "oversize/"
+
+
+@dataclass(frozen=True)
+class ObjectRule:
+    """An EventBridge rule, named like its function: an object created in the ops bucket calls it."""
+
+    key_pattern: str
+    function: str
+
+
+OBJECT_RULES = (ObjectRule(f"{FIREHOSE_ERROR_PREFIX}*", "firehose_errors"),)

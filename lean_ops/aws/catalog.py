@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog, load_catalog
 
 from lean_ops import naming
+from lean_ops.aws import clients
 from lean_ops.environments import EnvironmentSpec
+from lean_ops.runtime import Runtime
 
 
 def catalog_database(home: Path) -> Path:
@@ -32,11 +33,19 @@ def open_catalog(environment: EnvironmentSpec, home: Path) -> Catalog:
         catalog = load_catalog(naming.CATALOG, type="sql", uri=uri, warehouse=location)
     else:
         properties = {"type": "glue", "warehouse": location, "client.region": environment.region}
-        # boto3 finds an emulated endpoint by itself; pyiceberg's S3 client has to be told.
-        endpoint = os.environ.get("AWS_ENDPOINT_URL")
-        catalog = load_catalog(
-            naming.CATALOG, **properties, **({"s3.endpoint": endpoint} if endpoint else {})
-        )
+        if environment.emulated:
+            properties |= _emulated(Runtime(environment, home))
+        catalog = load_catalog(naming.CATALOG, **properties)
     for database in naming.DATABASES:
         catalog.create_namespace_if_not_exists(database)
     return catalog
+
+
+def _emulated(runtime: Runtime) -> dict[str, str]:
+    """pyiceberg has its own clients of Glue and S3: both have to be told where the emulation is."""
+    credentials = {"client.access-key-id": "local", "client.secret-access-key": "local"}
+    return {
+        "glue.endpoint": clients.endpoint(runtime, "glue"),
+        "s3.endpoint": clients.endpoint(runtime, "s3"),
+        **credentials,
+    }

@@ -78,12 +78,17 @@ def variables(runtime: Runtime) -> dict[str, str]:
     return {"AWS_ENDPOINT_URL": stack.endpoint("aws"), **special, **credentials}
 
 
+def endpoint(runtime: Runtime, service: str) -> str:
+    """Where an emulated environment has a service. A process's own variable wins, as boto3 itself has it."""
+    return os.environ.get("AWS_ENDPOINT_URL") or local_stack(runtime).endpoint(service)
+
+
 def client(runtime: Runtime, service: str, config: Config | None = None) -> Any:
     """A client of an AWS service. An emulated environment never uses real credentials nor a proxy."""
     if not runtime.environment.emulated:
         return boto3.session.Session(region_name=runtime.environment.region).client(service, config=config)
     session = boto3.session.Session("local", "local", region_name=runtime.environment.region)
-    # Endpoints in the process's own variables win, as boto3 itself has it.
-    endpoint = None if "AWS_ENDPOINT_URL" in os.environ else local_stack(runtime).endpoint(service)
+    # With the variable set boto3 finds the endpoint by itself, and special ones for single services too.
+    url = None if "AWS_ENDPOINT_URL" in os.environ else endpoint(runtime, service)
     direct = Config(proxies={}) if config is None else config.merge(Config(proxies={}))
-    return session.client(service, endpoint_url=endpoint, config=direct)
+    return session.client(service, endpoint_url=url, config=direct)

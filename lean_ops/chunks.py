@@ -1,20 +1,23 @@
-"""Cuts a sequence to the limits of a batch call."""
+"""Cuts a series to the limits of a batch call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
 
 
-def by_count(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
-    """Runs of at most `most` items, in order."""
-    return (items[start : start + most] for start in range(0, len(items), most))
+def by_count(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Runs of at most `most` items, in order; what is not asked for is not read."""
+    remaining = iter(items)
+    while run := list(islice(remaining, most)):
+        yield run
 
 
 def by_size(
-    items: Sequence[Item], size_of: Callable[[Item], int], *, most: int, most_bytes: int
+    items: Iterable[Item], size_of: Callable[[Item], int], *, most: int, most_bytes: int
 ) -> Iterator[list[Item]]:
     """Runs within both limits, in order. An item above the limit goes alone: the callee will refuse it."""
     run: list[Item] = []

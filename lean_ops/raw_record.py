@@ -57,3 +57,8 @@ def decode(data: bytes | str) -> RawRecord | None:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return record if topic_name_fault(record.topic_name) is None else None
+
+
+def text(record: RawRecord) -> str:
+    """A record as it travels, as text."""
+    return _encoder.encode(record).decode()

@@ -77,10 +77,10 @@ _ATTEMPT_COLUMNS = (
     Column("message_id", "string"),
     Column("publish_time", "timestamptz"),
     Column("attempt", "int"),
-    Column("status", "string", doc="open or resolved; the latest attempt counts."),
+    Column("status", "string", doc="open, replayed or resolved; the latest attempt counts."),
     Column("error_code", "string", doc="Machine-readable, made to be aggregated."),
     Column("detail", "string"),
-    Column("batch_id", "string"),
+    Column("batch_id", "string", doc="What the row was written for; the same cause adds no second row."),
     Column("detected_at", "timestamptz"),
 )
 
@@ -110,7 +110,7 @@ def _attempts(database: str, name: str, *more: Column) -> TableSpec:
 DLQ_ERRORS = _attempts(
     naming.RAW_DATABASE,
     "dlq_errors",
-    Column("body", "string", doc="The SQS body as received; as protected as RAW."),
+    Column("body", "string", doc="The SQS body, its resolved identity written in; as protected as RAW."),
     Column("receive_count", "int"),
     Column("archive_key", "string", doc="The S3 object that holds the whole batch."),
 )
@@ -118,7 +118,7 @@ DLQ_ERRORS = _attempts(
 FIREHOSE_ERRORS = _attempts(
     naming.RAW_DATABASE,
     "firehose_errors",
-    Column("record", "string", doc="The record as Firehose had it, or the path of a data file."),
+    Column("record", "string", doc="The record as Firehose had it; as protected as RAW."),
     Column("archive_key", "string", doc="The object under the error prefix that it came from."),
 )
 

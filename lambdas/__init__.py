@@ -1,0 +1,1 @@
+"""AWS Lambda functions: thin handlers over `lean_ops`, one folder each."""

@@ -1,0 +1,1 @@
+"""Moves circuit breakers by time."""

@@ -1,0 +1,1 @@
+"""Dead-letter queues → `dlq_errors` and the archive."""

@@ -1,0 +1,1 @@
+"""Firehose's error prefix → `firehose_errors`."""

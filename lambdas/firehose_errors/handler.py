@@ -1,0 +1,44 @@
+"""An object under Firehose's error prefix → rows in `firehose_errors`."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from lean_ops import runtime as runtimes
+from lean_ops.aws import clients, error_tables
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.collector import Collector
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.resources import FIREHOSE_ERROR_PREFIX
+from lean_ops.tables import FIREHOSE_ERRORS
+
+logger = Logger(service="firehose_errors")
+metrics = Metrics(namespace="lean_ops", service="firehose_errors")
+
+
+@cache
+def _collector() -> Collector:
+    runtime = runtimes.from_variables(os.environ)
+    catalog = open_catalog(runtime.environment, runtime.home)
+    ensure_table(catalog, FIREHOSE_ERRORS)
+    return Collector(
+        clients.client(runtime, "s3"), runtime.names.ops_bucket, error_tables.firehose_errors(catalog)
+    )
+
+
+def handler(event: dict[str, Any], _context: object) -> dict[str, int]:
+    """An EventBridge event «Object Created». An exception makes Lambda try again, which adds nothing twice."""
+    key = event["detail"]["object"]["key"]
+    if not key.startswith(FIREHOSE_ERROR_PREFIX):
+        return {"rows": 0}
+    rows = _collector().collect(key, time.time())
+    metrics.add_metric("collected", MetricUnit.Count, rows)
+    metrics.flush_metrics()
+    logger.info("collected", key=key, rows=rows)
+    return {"rows": rows}

@@ -1,0 +1,1 @@
+"""Routes each Firehose record to its table."""

@@ -1,0 +1,73 @@
+"""Reads RAW tables without Spark: which messages have arrived, and what a stray data file holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+
+from lean_ops import naming
+from lean_ops.aws import row_filters
+from lean_ops.identity import Identity, to_datetime, to_micros
+from lean_ops.raw_record import RawRecord
+
+_DATA_FILE_ROWS = 10_000
+
+
+def arrived(catalog: Catalog, topic: str, identities: Iterable[Identity]) -> set[Identity]:
+    """Those of a topic's messages that are in RAW. Reads the message's publish days only."""
+    try:
+        table = catalog.load_table(naming.raw_table(topic))
+    except NoSuchTableError:
+        return set()
+    by_day: dict[date, set[Identity]] = defaultdict(set)
+    for each in identities:
+        by_day[to_datetime(each.publish_time).date()].add(each)
+    found: set[Identity] = set()
+    for day, wanted in by_day.items():
+        here = row_filters.both(
+            row_filters.published(day, day),
+            row_filters.among("message_id", (each.message_id for each in wanted)),
+        )
+        scan = table.scan(here, selected_fields=("message_id", "publish_time"))
+        for batch in scan.to_arrow_batch_reader():
+            rows = zip(batch["message_id"].to_pylist(), batch["publish_time"].to_pylist(), strict=True)
+            found |= wanted & {Identity(topic, message_id, to_micros(moment)) for message_id, moment in rows}
+    return found
+
+
+def distinct(catalog: Catalog, topic: str) -> set[Identity]:
+    """Every message of a topic that is in RAW; as large as the topic."""
+    try:
+        table = catalog.load_table(naming.raw_table(topic))
+    except NoSuchTableError:
+        return set()
+    found: set[Identity] = set()
+    for batch in table.scan(selected_fields=("message_id", "publish_time")).to_arrow_batch_reader():
+        times = batch["publish_time"].cast(pa.int64()).to_pylist()
+        ids = batch["message_id"].to_pylist()
+        found.update(Identity(topic, message_id, time) for message_id, time in zip(ids, times, strict=True))
+    return found
+
+
+def records_in(catalog: Catalog, path: str) -> Iterator[RawRecord]:
+    """The rows of a data file that Firehose wrote and could not commit. FileNotFoundError when it is none."""
+    topic = next((part.removesuffix("_staging") for part in path.split("/") if part.endswith("_staging")), "")
+    try:
+        table = catalog.load_table(naming.raw_table(topic))
+    except NoSuchTableError as error:
+        raise FileNotFoundError(path) from error
+    # An error object is input like any other: it must not make us read what is no RAW file.
+    if not path.startswith(f"{table.location().rstrip('/')}/") or ".." in path:
+        raise FileNotFoundError(path)
+    with table.io.new_input(path).open() as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(_DATA_FILE_ROWS):
+            times = batch["publish_time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            index = batch.schema.get_field_index("publish_time")
+            for row in batch.set_column(index, "publish_time", times).to_pylist():
+                yield RawRecord(**row)

@@ -1,0 +1,41 @@
+"""Row filters for pyiceberg scans, in the words of this domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from pyiceberg import expressions
+from pyiceberg.expressions import BooleanExpression
+
+# Their constructors are invisible to the type checker (pydantic's plugin takes them for models).
+_expressions: Any = expressions
+
+
+def of_topic(topic: str) -> BooleanExpression:
+    """Rows of a shared table that belong to a topic."""
+    found: BooleanExpression = _expressions.EqualTo("topic_name", topic)
+    return found
+
+
+def published(first: date, last: date) -> BooleanExpression:
+    """Rows published on these days, both included: the partitions of every table before Curated."""
+    start = datetime.combine(first, datetime.min.time(), UTC)
+    end = datetime.combine(last, datetime.min.time(), UTC) + timedelta(days=1)
+    return both(
+        _expressions.GreaterThanOrEqual("publish_time", start.isoformat()),
+        _expressions.LessThan("publish_time", end.isoformat()),
+    )
+
+
+def among(column: str, values: Iterable[str]) -> BooleanExpression:
+    """Rows whose column has one of the values."""
+    found: BooleanExpression = _expressions.In(column, set(values))
+    return found
+
+
+def both(*filters: BooleanExpression) -> BooleanExpression:
+    """Rows that satisfy every filter."""
+    found: BooleanExpression = _expressions.And(*filters)
+    return found

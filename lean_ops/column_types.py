@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Literal
+
+from lean_ops.findings import UnfitError, nearest
 
 Kind = Literal["string", "int", "bigint", "double", "boolean", "decimal", "date", "timestamp"]
 KINDS: tuple[Kind, ...] = ("string", "int", "bigint", "double", "boolean", "decimal", "date", "timestamp")
 TimestampFormat = Literal["iso8601", "epoch_seconds", "epoch_millis"]
 
 MAX_PRECISION = 38
-_DECIMAL = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
-PATTERN = r"^(string|int|bigint|double|boolean|date|timestamp|decimal\(\s*\d+\s*,\s*\d+\s*\))$"
+_DECIMAL = re.compile(r"decimal\( *([0-9]{1,3}) *, *([0-9]{1,3}) *\)")
+PATTERN = r"^(string|int|bigint|double|boolean|date|timestamp|decimal\( *[0-9]{1,3} *, *[0-9]{1,3} *\))$"
 _ICEBERG = {
     "string": "string",
     "int": "int",
@@ -25,11 +27,19 @@ _ICEBERG = {
     "timestamp": "timestamptz",
 }
 _INTEGER_BITS = {"int": 31, "bigint": 63}
+_INTEGER_LENGTH = len(str(-(2**63)))
 
-INTEGER = re.compile(r"-?(0|[1-9]\d*)")
-NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-ISO_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
+# [0-9] and not \d: Python counts the digits of every script, Spark those of ASCII.
+INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
+ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# Java knows no offset beyond 18 hours.
+_OFFSET = r"(Z|[+-]((0[0-9]|1[0-7]):[0-5][0-9]|18:00))"
+ISO_TIMESTAMP = re.compile(
+    rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?{_OFFSET}"
+)
+# As many digits as an instant between 2001 and 2286 has, so that one unit is never taken for the other.
+_EPOCH = {"epoch_seconds": re.compile(r"[0-9]{10}"), "epoch_millis": re.compile(r"[0-9]{13}")}
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ def parse(text: str) -> ColumnType:
         return ColumnType(text)
     match = _DECIMAL.fullmatch(text)
     if match is None:
-        raise ValueError(f"one of {', '.join(kind for kind in KINDS if kind != 'decimal')}, decimal(p,s)")
+        names = [kind if kind != "decimal" else "decimal(p,s)" for kind in KINDS]
+        raise UnfitError(f"one of {', '.join(names)}", nearest(text, names))
     precision, scale = int(match.group(1)), int(match.group(2))
     if not (1 <= precision <= MAX_PRECISION and scale <= precision):
         raise ValueError(f"decimal(p,s) with 1 <= p <= {MAX_PRECISION} and 0 <= s <= p")
@@ -75,13 +86,15 @@ def parse(text: str) -> ColumnType:
 
 
 def is_exact(text: str, column_type: ColumnType, timestamp_format: TimestampFormat = "iso8601") -> bool:
-    """Whether the text is a value of the type as it stands: nothing trimmed, rounded or guessed."""
+    """Whether the text is a value of the type as it stands: nothing trimmed, rounded or guessed.
+
+    A double takes the nearest number there is, as every reader of JSON does, but never infinity.
+    """
     kind = column_type.kind
     if kind == "string":
         return True
     if kind in _INTEGER_BITS:
-        bound = 2 ** _INTEGER_BITS[kind]
-        return INTEGER.fullmatch(text) is not None and -bound <= int(text) < bound
+        return _fits_integer(text, _INTEGER_BITS[kind])
     if kind == "double":
         return NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
     if kind == "boolean":
@@ -92,27 +105,38 @@ def is_exact(text: str, column_type: ColumnType, timestamp_format: TimestampForm
         return ISO_DATE.fullmatch(text) is not None and _parses(date.fromisoformat, text)
     if timestamp_format == "iso8601":
         return ISO_TIMESTAMP.fullmatch(text) is not None and _parses(datetime.fromisoformat, text)
-    return re.fullmatch(r"\d{10}" if timestamp_format == "epoch_seconds" else r"\d{13}", text) is not None
+    return _EPOCH[timestamp_format].fullmatch(text) is not None
+
+
+def _fits_integer(text: str, bits: int) -> bool:
+    # The length comes first: Python refuses to convert thousands of digits.
+    if len(text) > _INTEGER_LENGTH or INTEGER.fullmatch(text) is None:
+        return False
+    return -(1 << bits) <= int(text) < (1 << bits)
 
 
 def _fits_decimal(text: str, column_type: ColumnType) -> bool:
-    # The length guard keeps a hostile exponent from being expanded into a billion digits.
-    if NUMBER.fullmatch(text) is None or len(text) > 100:
+    # Counts digits instead of computing, so that neither a rounding context nor a hostile exponent matters.
+    match = NUMBER.fullmatch(text)
+    if match is None:
         return False
-    exponent_text = re.split("[eE]", text)[-1] if re.search("[eE]", text) else "0"
-    if abs(int(exponent_text)) > 100:
+    whole: str = match[1]
+    digits = (whole + (match[2] or "")).rstrip("0")
+    significant = digits.lstrip("0")
+    if not significant:
+        return True
+    exponent: str = match[3] or "0"
+    if len(exponent) > 10:
         return False
-    sign_digits_exponent = Decimal(text).normalize().as_tuple()
-    exponent = sign_digits_exponent.exponent
-    if not isinstance(exponent, int):
-        return False
-    whole = len(sign_digits_exponent.digits) + exponent
-    return -exponent <= column_type.scale and whole <= column_type.precision - column_type.scale
+    point = len(whole) + int(exponent)
+    before_point = point - (len(digits) - len(significant))
+    after_point = len(digits) - point
+    return before_point <= column_type.precision - column_type.scale and after_point <= column_type.scale
 
 
-def _parses(parser: object, text: str) -> bool:
+def _parses(parser: Callable[[str], object], text: str) -> bool:
     try:
-        parser(text)  # type: ignore[operator]
+        parser(text)
     except ValueError:
         return False
     return True

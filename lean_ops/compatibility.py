@@ -67,16 +67,12 @@ class Comparison:
 
 
 def compare(
-    old: ContractSpec,
-    new: ContractSpec,
-    *,
-    old_keys: KeysSpec | None = None,
-    new_keys: KeysSpec | None = None,
+    old: ContractSpec, new: ContractSpec, *, keys: tuple[KeysSpec, KeysSpec] | None = None
 ) -> Comparison:
-    """Classify every difference. The keys come from the topic files, where they are reviewed."""
+    """Classify every difference. The keys, old and new, stand in the topic file, where they are reviewed."""
     differences = (
         *_table_differences(old, new),
-        *_key_differences(old_keys or KeysSpec(), new_keys or old_keys or KeysSpec()),
+        *(_key_differences(*keys) if keys else ()),
         *_envelope_differences(old, new),
         *_column_differences(old, new),
     )
@@ -156,7 +152,7 @@ def _renames(old: ContractSpec, new: ContractSpec) -> dict[str, str]:
 
 
 def _added(column: ColumnSpec) -> Difference:
-    if column.required and column.default is None:
+    if column.required:  # even with a default: Iceberg's format 2 cannot fill the rows already stored
         return Difference(
             "required_added", column.name, Impact.BREAKING, f"{column.type}, required",
             "rebuild Curated from Standardized: stored rows have no value for it",

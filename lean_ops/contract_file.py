@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from lean_ops import contract_rules
-from lean_ops.contracts import MAX_COLUMNS, ColumnSpec, ContractSpec
+from lean_ops import contract_rules, reviewed_file
+from lean_ops.contracts import MAX_COLUMNS, ColumnSpec, ContractSpec, WrittenNumber
 from lean_ops.errors import ConfigError
-from lean_ops.findings import Finding, shown
+from lean_ops.findings import Finding, nearest, shown
 from lean_ops.repository import Repository
 from lean_ops.specs import Complaint, complaints
 from lean_ops.strict_yaml import Location
 from lean_ops.topics import TopicSpec
 
 MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 20
 
 
 @dataclass(frozen=True)
@@ -36,111 +37,147 @@ class ReadContract:
         return self.contract
 
 
-class _DuplicateKeyError(ValueError):
-    pass
-
-
 def read(file: str, content: bytes, topic: TopicSpec | None = None) -> ReadContract:
     """Read and check a contract; with its topic, also what the two must agree on."""
     try:
-        data = _parse(content)
+        data, repeated = _parse(content)
+    except json.JSONDecodeError as error:
+        return _unreadable(file, f"broken JSON ({error.msg}, column {error.colno})", error.lineno)
     except ValueError as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
-        return ReadContract(None, (Finding(file, line, "", str(error), "one JSON object, in UTF-8"),))
-    faults = list(_complaints(data, topic))
-    if faults:
-        findings = sorted(
-            Finding(file, 0, _pointer(fault.location), fault.found, fault.expected, fault.nearest)
-            for fault in faults
-        )
-        return ReadContract(None, tuple(findings))
-    return ReadContract(ContractSpec.model_validate_json(json.dumps(data)), ())
+        return _unreadable(file, str(error))
+    contract, faults = _validate(data)
+    faults = [*repeated, *faults, *_rule_complaints(data, faults, topic)]
+    findings = sorted(
+        Finding(file, 0, _pointer(fault.location), fault.found, fault.expected, fault.nearest)
+        for fault in faults
+    )
+    return ReadContract(None if findings else contract, tuple(findings))
 
 
 def read_file(repository: Repository, path: Path, topic: TopicSpec | None = None) -> ReadContract:
     """Read a contract of a repository. A folder without a topic of its name is a fault of its own."""
     file = path.relative_to(repository.root).as_posix()
-    with path.open("rb") as stream:
-        result = read(file, stream.read(MAX_BYTES + 1), topic)
+    content = reviewed_file.content(file, path, MAX_BYTES)
+    result = ReadContract(None, (content,)) if isinstance(content, Finding) else read(file, content, topic)
     name = path.parent.name
     if (repository.topics_folder / f"{name}.yaml").is_file():
         return result
-    orphan = Finding(file, 0, "", f"no topic {name!r}", f"topics/{name}.yaml beside it")
+    close = nearest(name, [topic_file.stem for topic_file in repository.topic_files()])
+    orphan = Finding(file, 0, "", f"no topic {name!r}", f"topics/{name}.yaml beside it", close)
     return ReadContract(None, (*result.findings, orphan))
 
 
-def _parse(content: bytes) -> dict[str, Any]:
+def _unreadable(file: str, found: str, line: int = 0) -> ReadContract:
+    return ReadContract(None, (Finding(file, line, "", found, "one JSON object, in UTF-8"),))
+
+
+def _parse(content: bytes) -> tuple[dict[str, Any], list[Complaint]]:
+    """The document, and the keys that stand in it twice. Raises ValueError when it is no JSON object."""
     if len(content) > MAX_BYTES:
-        raise ValueError(f"a file of more than {MAX_BYTES} bytes")
+        raise ValueError(f"more than {MAX_BYTES} bytes")
+    repeated: list[tuple[dict[str, Any], str]] = []
+
+    def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                repeated.append((result, key))
+            result.setdefault(key, value)
+        return result
+
     try:
-        # Floats stay text, so that a default such as 0.10 keeps its digits.
+        text = content.decode("utf-8")
         data = json.loads(
-            content.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_float=str,
+            text,
+            object_pairs_hook=unique,
+            parse_float=WrittenNumber,
+            parse_int=WrittenNumber,
             parse_constant=_refuse_constant,
         )
     except UnicodeDecodeError as error:
         raise ValueError(f"a byte that is not UTF-8 at offset {error.start}") from None
     except RecursionError:
-        raise ValueError("nesting beyond what can be read") from None
+        raise ValueError(f"more than {MAX_DEPTH} levels") from None
     if not isinstance(data, dict):
-        raise ValueError(f"a JSON {type(data).__name__} at the top")  # noqa: TRY004 - a fault of the file
-    return data
+        raise ValueError("no JSON object at the top")  # noqa: TRY004 - a fault of the file
+    places = {id(value): location for location, value in _containers(data)}
+    if "\\ud" in text.lower():
+        _refuse_half_characters(data)
+    return data, [
+        Complaint((*places[id(holder)], key), "the key a second time", "each key once")
+        for holder, key in repeated
+        if id(holder) in places
+    ]
 
 
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise _DuplicateKeyError(f"the key {shown(key)} twice in one object")
-        result[key] = value
-    return result
+def _containers(data: Any) -> Iterator[tuple[Location, Any]]:
+    """Every object and array with its place, without recursion: depth is the document's to choose."""
+    pending: list[tuple[Location, Any]] = [((), data)]
+    while pending:
+        location, value = pending.pop()
+        if len(location) > MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} levels")
+        yield location, value
+        steps = value.items() if isinstance(value, dict) else enumerate(value)
+        pending.extend(((*location, step), below) for step, below in steps if isinstance(below, dict | list))
+
+
+def _refuse_half_characters(data: dict[str, Any]) -> None:
+    # JSON can spell half of a surrogate pair; nothing that writes UTF-8 (a table, a log) can hold it.
+    try:
+        json.dumps(data, ensure_ascii=False, default=repr).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair (\\ud800 to \\udfff), which is no character") from None
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name}, which is not JSON")
 
 
-def _complaints(data: dict[str, Any], topic: TopicSpec | None) -> Iterable[Complaint]:
-    columns_raw = data.get("payload_columns")
-    if isinstance(columns_raw, list) and len(columns_raw) > MAX_COLUMNS:
-        yield Complaint(("payload_columns",), f"{len(columns_raw)} columns", f"at most {MAX_COLUMNS}")
-        return
+def _validate(data: dict[str, Any]) -> tuple[ContractSpec | None, list[Complaint]]:
     try:
-        ContractSpec.model_validate_json(json.dumps(data))
-        faults: list[Complaint] = []
+        return ContractSpec.model_validate(data), []
     except ValidationError as error:
-        faults = complaints(ContractSpec, error)
-    yield from faults
-    columns, faulty = _sound_columns(columns_raw, faults)
-    yield from contract_rules.column_complaints(columns, faulty)
-    yield from contract_rules.contract_complaints(columns)
+        return None, complaints(ContractSpec, error)
+
+
+def _rule_complaints(
+    data: dict[str, Any], faults: Sequence[Complaint], topic: TopicSpec | None
+) -> Iterator[Complaint]:
+    raw_columns = data.get("payload_columns")
+    if isinstance(raw_columns, list) and len(raw_columns) > MAX_COLUMNS:
+        yield Complaint(("payload_columns",), f"{len(raw_columns)} columns", f"at most {MAX_COLUMNS}")
+    columns, broken = _sound_columns(raw_columns, faults)
+    yield from contract_rules.column_complaints(columns, broken)
+    yield from contract_rules.name_complaints(columns)
+    yield from contract_rules.path_complaints(columns, broken)
     if isinstance(data.get("envelope_columns"), list):
         yield from contract_rules.envelope_complaints(data["envelope_columns"])
     if topic is not None:
-        yield from contract_rules.topic_complaints(columns, data.get("table_name"), topic)
+        yield from contract_rules.topic_complaints(columns, broken, topic)
+        name = data.get("table_name")
+        if isinstance(name, str) and name != topic.topic:
+            yield Complaint(("table_name",), shown(name), f"{topic.topic!r}, the topic of this folder")
 
 
 def _sound_columns(
     columns: Any, faults: Iterable[Complaint]
 ) -> tuple[dict[int, ColumnSpec], Mapping[int, frozenset[str]]]:
     """The columns with their broken fields left out: what remains can still be checked against the rules."""
-    faulty: dict[int, frozenset[str]] = {}
+    broken: dict[int, frozenset[str]] = {}
     for fault in faults:
         match fault.location:
             case ("payload_columns", int(index), str(field), *_):
-                faulty[index] = faulty.get(index, frozenset()) | {field}
+                broken[index] = broken.get(index, frozenset()) | {field}
             case ("payload_columns", int(index)):
-                faulty[index] = frozenset(ColumnSpec.model_fields)
+                broken[index] = frozenset(ColumnSpec.model_fields)
     sound: dict[int, ColumnSpec] = {}
     for index, column in enumerate(columns if isinstance(columns, list) else ()):
-        broken = faulty.get(index, frozenset())
-        if "name" in broken or not isinstance(column, dict):
-            continue
-        rest = {key: value for key, value in column.items() if key not in broken}
-        sound[index] = ColumnSpec.model_validate_json(json.dumps({"type": "string"} | rest))
-    return sound, faulty
+        fields = broken.get(index, frozenset())
+        if "name" not in fields:
+            rest = {key: value for key, value in column.items() if key not in fields}
+            sound[index] = ColumnSpec.model_validate({"type": "string"} | rest)
+    return sound, broken
 
 
 def _pointer(location: Location) -> str:

@@ -1,6 +1,6 @@
 """What a contract may not say, beyond the shape of its fields: one small rule per fault.
 
-Rules see the columns whose fields are sound, so that one broken field never hides another fault.
+Rules see the fields that are sound, and are silent about the others: one fault is one finding.
 """
 
 from __future__ import annotations
@@ -8,76 +8,87 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lean_ops import column_types, payload_path
-from lean_ops.contracts import OPTIONAL_ENVELOPE, REQUIRED_ENVELOPE, ColumnSpec
-from lean_ops.findings import nearest, shown
+from lean_ops.contracts import ENVELOPE, REQUIRED_ENVELOPE, ColumnSpec
+from lean_ops.findings import shown
 from lean_ops.specs import Complaint
 from lean_ops.topics import TopicSpec
 
 Columns = Mapping[int, ColumnSpec]
-_NUMERIC = ("int", "bigint", "double", "decimal")
+Broken = Mapping[int, frozenset[str]]
 ColumnRule = Callable[[ColumnSpec], Iterator[tuple[str, str, str]]]
 
+_NUMERIC = ("int", "bigint", "double", "decimal")
+_NONE: frozenset[str] = frozenset()
 
-def column_complaints(columns: Columns, faulty: Mapping[int, frozenset[str]]) -> Iterator[Complaint]:
-    """Faults inside single columns; a rule is silent about fields that are already known to be broken."""
+
+def column_complaints(columns: Columns, broken: Broken) -> Iterator[Complaint]:
+    """Faults inside single columns."""
     for index, column in columns.items():
         for rule, fields in _COLUMN_RULES:
-            if not faulty.get(index, frozenset()) & fields:
+            if not broken.get(index, _NONE) & fields:
                 for field, found, expected in rule(column):
                     yield Complaint(("payload_columns", index, field), found, expected)
 
 
-def contract_complaints(columns: Columns) -> Iterator[Complaint]:
-    """Faults between columns: names and paths that collide."""
-    names: dict[str, int] = {}
+def name_complaints(columns: Columns) -> Iterator[Complaint]:
+    """Two columns of one name."""
+    first: dict[str, int] = {}
+    for index, column in columns.items():
+        if first.setdefault(column.name, index) != index:
+            expected = f"a name not used by {_at(first[column.name])}"
+            yield Complaint(("payload_columns", index, "name"), shown(column.name), expected)
+
+
+def path_complaints(columns: Columns, broken: Broken) -> Iterator[Complaint]:
+    """Two columns of one payload path, or one inside another's: a value has no keys."""
     paths: dict[tuple[str, ...], int] = {}
     for index, column in columns.items():
-        if column.name in names:
-            where = f"/payload_columns/{names[column.name]}"
-            yield Complaint(
-                ("payload_columns", index, "name"), shown(column.name), f"a name not used by {where}"
-            )
-        names.setdefault(column.name, index)
+        if "path" in broken.get(index, _NONE):
+            continue
         keys = payload_path.segments(column.payload_path)
-        if keys in paths:
-            expected = f"a path not used by /payload_columns/{paths[keys]}"
-            yield Complaint(("payload_columns", index, "path"), shown(column.payload_path), expected)
-        paths.setdefault(keys, index)
+        first = paths.setdefault(keys, index)
+        if first != index and column.name != columns[first].name:
+            yield _path_complaint(columns, index, f"a path not used by {_at(first)}")
     for keys, index in paths.items():
         above = next((paths[keys[:depth]] for depth in range(1, len(keys)) if keys[:depth] in paths), None)
         if above is not None:
-            found = shown(payload_path.join(keys))
-            expected = f"a path that is not inside that of /payload_columns/{above}: a value has no keys"
-            yield Complaint(("payload_columns", index, "path"), found, expected)
+            expected = f"a path that is not inside that of {_at(above)}: a value has no keys"
+            yield _path_complaint(columns, index, expected)
 
 
 def envelope_complaints(envelope: Sequence[object]) -> Iterator[Complaint]:
-    """Envelope columns are lean-ops' own: four are always there, two are a choice."""
-    known = (*REQUIRED_ENVELOPE, *OPTIONAL_ENVELOPE)
+    """Envelope columns are lean-ops' own: four are always there, two are a choice, each stands once."""
     for index, name in enumerate(envelope):
-        if name not in known:
-            yield Complaint(("envelope_columns", index), shown(name), ", ".join(known), nearest(name, known))
-        elif name in envelope[:index]:
+        if name in ENVELOPE and name in envelope[:index]:
             yield Complaint(("envelope_columns", index), f"{shown(name)} a second time", "each column once")
     missing = [name for name in REQUIRED_ENVELOPE if name not in envelope]
     if missing:
         yield Complaint(("envelope_columns",), f"no {', '.join(missing)}", ", ".join(REQUIRED_ENVELOPE))
 
 
-def topic_complaints(columns: Columns, table_name: object, topic: TopicSpec) -> Iterator[Complaint]:
-    """Faults between the contract and its topic."""
-    if table_name != topic.topic:
-        yield Complaint(("table_name",), shown(table_name), f"{topic.topic!r}, the topic of this folder")
+def topic_complaints(columns: Columns, broken: Broken, topic: TopicSpec) -> Iterator[Complaint]:
+    """Faults between the columns and their topic."""
     keys = {path for path in (topic.keys.idempotency_key, topic.keys.period_reference) if path}
     for index, column in columns.items():
         if column.pii and column.payload_path in keys:
             expected = "false: the key itself stands in the envelope, in clear"
-            yield Complaint(("payload_columns", index, "pii"), "pii on a key of the topic", expected)
+            yield Complaint(("payload_columns", index, "pii"), "true on a key of the topic", expected)
+    if any(fields & {"name", "path", "type"} for fields in broken.values()):
+        return  # the column of a total may be one of those that could not be read
     numeric = {column.payload_path for column in columns.values() if column.column_type.kind in _NUMERIC}
     for path in topic.totals:
         if path not in numeric:
             expected = f"one: topics/{topic.topic}.yaml sums it (totals)"
-            yield Complaint(("payload_columns",), f"no numeric column for {path!r}", expected)
+            yield Complaint(("payload_columns",), f"no numeric column for {shown(path)}", expected)
+
+
+def _at(index: int) -> str:
+    return f"/payload_columns/{index}"
+
+
+def _path_complaint(columns: Columns, index: int, expected: str) -> Complaint:
+    field = "name" if columns[index].path is None else "path"
+    return Complaint(("payload_columns", index, field), shown(columns[index].payload_path), expected)
 
 
 def _nullable_cde(column: ColumnSpec) -> Iterator[tuple[str, str, str]]:
@@ -94,17 +105,17 @@ def _default_casts(column: ColumnSpec) -> Iterator[tuple[str, str, str]]:
     if column.default is not None and not column_types.is_exact(
         column.default, column.column_type, column.timestamp_format
     ):
-        yield "default", shown(column.default), f"a text that is exactly a {column.type}"
+        yield "default", shown(column.default), f"text that is exactly of type {column.type}"
 
 
 def _format_of_timestamp(column: ColumnSpec) -> Iterator[tuple[str, str, str]]:
     if column.format is not None and column.column_type.kind != "timestamp":
-        yield "format", f"{column.format!r} on a {column.type}", "a format only on a timestamp"
+        yield "format", f"{column.format!r} on type {column.type}", "a format only on a timestamp"
 
 
 def _pii_is_text(column: ColumnSpec) -> Iterator[tuple[str, str, str]]:
     if column.pii and column.column_type.kind != "string":
-        yield "type", column.type, "string: a PII column stores a hash"
+        yield "type", f"{column.type!r} on a PII column", "'string': a PII column stores a hash"
     if column.pii and column.default is not None:
         yield "default", "a default on a PII column", "none: a hash of a constant says nothing"
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from lean_ops import column_types
 from lean_ops.column_types import ColumnType, TimestampFormat
-from lean_ops.naming import is_identifier
+from lean_ops.findings import UnfitError
+from lean_ops.naming import is_identifier, snake_case
 from lean_ops.specs import Spec
 from lean_ops.topics import PayloadPath, TopicName
 
 MAX_COLUMNS = 1000
 
-REQUIRED_ENVELOPE = ("idempotency_key", "message_id", "publish_time", "period_reference")
-OPTIONAL_ENVELOPE = ("ingestion_ts", "topic_name")
+EnvelopeColumn = Literal[
+    "idempotency_key", "message_id", "publish_time", "period_reference", "ingestion_ts", "topic_name"
+]
+ENVELOPE: tuple[EnvelopeColumn, ...] = get_args(EnvelopeColumn)
+REQUIRED_ENVELOPE = ENVELOPE[:4]
 RESERVED_NAMES = frozenset(
     (
-        *REQUIRED_ENVELOPE,
-        *OPTIONAL_ENVELOPE,
+        *ENVELOPE,
         "first_message_id",
         "first_period_reference",
         "first_seen_ts",
@@ -31,9 +35,20 @@ RESERVED_NAMES = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class WrittenNumber:
+    """A JSON number in the digits it was written with; as a float, 0.10 would lose one."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def _column_name(name: str) -> str:
     if not is_identifier(name) or name.startswith("_"):
-        raise ValueError("1 to 255 lower-case letters, digits and underscores, a letter first")
+        expected = "1 to 255 lower-case letters, digits and underscores, a letter first"
+        raise UnfitError(expected, snake_case(name, 255))
     if name in RESERVED_NAMES:
         raise ValueError("a name that lean-ops does not use itself")
     return name
@@ -47,11 +62,11 @@ def _default_text(value: Any) -> Any:
     # A default is the text that would have stood in the payload, so that it passes the very same checks.
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int) else value
+    return value.text if isinstance(value, WrittenNumber) else value
 
 
 def _version(text: str) -> str:
-    if not re.fullmatch(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})", text):
+    if not re.fullmatch(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})", text):
         raise ValueError("major.minor, such as '1.0'")
     return text
 
@@ -103,11 +118,12 @@ class ContractSpec(Spec):
     editor_schema: Annotated[str | None, Field(alias="$schema", description="For editors only.")] = None
     table_name: TopicName
     version: Annotated[
-        str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+$"})
+        str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": r"^[0-9]+\.[0-9]+$"})
     ]
     description: Annotated[str, Field(max_length=2000)] = ""
-    envelope_columns: tuple[str, ...]
-    payload_columns: tuple[ColumnSpec, ...]
+    # Not strict, because JSON has lists and no tuples.
+    envelope_columns: Annotated[tuple[EnvelopeColumn, ...], Field(strict=False)]
+    payload_columns: Annotated[tuple[ColumnSpec, ...], Field(strict=False)]
 
     @property
     def version_numbers(self) -> tuple[int, int]:

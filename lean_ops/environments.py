@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from lean_ops.naming import Names, prefix_fault
+from lean_ops.naming import Names, bucket_fault, prefix_fault
 from lean_ops.specs import Spec
-from lean_ops.topics import Count, EngineKind, EngineSize, Text
+from lean_ops.topics import Count, EngineKind, EngineSize, Texts
 
 
 def _prefix(name: str) -> str:
@@ -18,7 +18,14 @@ def _prefix(name: str) -> str:
     return name
 
 
-BucketName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$")]
+def _bucket(name: str) -> str:
+    fault = bucket_fault(name)
+    if fault:
+        raise ValueError(fault)
+    return name
+
+
+BucketName = Annotated[str, AfterValidator(_bucket)]
 
 
 class BucketsSpec(Spec):
@@ -62,7 +69,7 @@ class DefaultEngineSpec(Spec):
 class EnvironmentAlertsSpec(Spec):
     """E-mail addresses or HTTPS endpoints subscribed to the alert topic."""
 
-    targets: tuple[Text, ...] = Field(default=(), strict=False)
+    targets: Texts = ()
 
 
 class MwaaSpec(Spec):
@@ -72,13 +79,19 @@ class MwaaSpec(Spec):
     min_workers: Count = 1
     max_workers: Count = 10
 
+    @model_validator(mode="after")
+    def _room_to_grow(self) -> Self:
+        if self.min_workers > self.max_workers:
+            raise ValueError("min_workers of at most max_workers")
+        return self
+
 
 class EnvironmentSpec(Spec):
     """One environment."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,15}$")]
-    account: Annotated[str, Field(pattern=r"^\d{12}$")]
-    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    account: Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
     name_prefix: Annotated[str, AfterValidator(_prefix)]
     buckets: BucketsSpec = BucketsSpec()
     catalog: CatalogSpec

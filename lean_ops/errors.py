@@ -30,7 +30,11 @@ class StateUnknownError(LeanOpsError):
     """An effect may or may not have happened: look before the next attempt."""
 
 
-class NotFoundError(LeanOpsError):
+class UsageError(LeanOpsError):
+    """What was asked for cannot be done in the way it was asked."""
+
+
+class NotFoundError(UsageError):
     """A topic, file or record that was named does not exist."""
 
 

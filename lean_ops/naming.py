@@ -23,6 +23,8 @@ PREFIX_LENGTH = 27
 _TOPIC = re.compile(rf"[a-z][a-z0-9_]{{0,{TOPIC_LENGTH - 1}}}")
 _PREFIX = re.compile(rf"[a-z][a-z0-9-]{{0,{PREFIX_LENGTH - 2}}}[a-z0-9]")
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,254}")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_RESERVED_BUCKET = re.compile(r"(xn--|sthree-|amzn-s3-demo-).*|.*(-s3alias|--ol-s3|--x-s3|--table-s3)")
 
 # Shared tables and views live in the topics' databases; `_latest` and `_staging` are made from topic names.
 SHARED_TABLES = ("parse_errors", "errors", "dlq_errors", "firehose_errors", "all_errors")
@@ -45,11 +47,34 @@ def topic_name_fault(name: str) -> str | None:
     return None
 
 
+def nearest_topic_name(name: str) -> str:
+    """The legal topic name that a name most likely meant, or an empty string."""
+    spelled = snake_case(name, TOPIC_LENGTH)
+    return spelled if topic_name_fault(spelled) is None else ""
+
+
+def snake_case(text: str, length: int) -> str:
+    """`Order-Items` and `orderItems` as `order_items`; empty when nothing legal is left."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text[: 2 * length])
+    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).lstrip("_0123456789")[:length].rstrip("_")
+
+
 def prefix_fault(prefix: str) -> str | None:
     """What a legal name prefix would be, or None when this is one."""
-    if _PREFIX.fullmatch(prefix) and "--" not in prefix:
-        return None
-    return f"2 to {PREFIX_LENGTH} lower-case letters, digits and single hyphens, a letter first"
+    if not _PREFIX.fullmatch(prefix) or "--" in prefix:
+        return f"2 to {PREFIX_LENGTH} lower-case letters, digits and single hyphens, a letter first"
+    return bucket_fault(f"{prefix}-lake-000000000000")
+
+
+def bucket_fault(name: str) -> str | None:
+    """What a legal bucket name would be, or None when this is one."""
+    if not _BUCKET.fullmatch(name):
+        return "3 to 63 lower-case letters, digits and hyphens, a letter or digit first and last"
+    if _RESERVED_BUCKET.fullmatch(name):
+        return (
+            "a name without the openings and endings that AWS keeps for itself (sthree-, -s3alias and such)"
+        )
+    return None
 
 
 def is_identifier(name: str) -> bool:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lean_ops.errors import LeanOpsError
-from lean_ops.naming import topic_name_fault
+import yaml
+from pydantic import ValidationError
+
+from lean_ops.errors import LeanOpsError, UsageError
+from lean_ops.naming import nearest_topic_name, topic_name_fault
 from lean_ops.repository import Repository
+from lean_ops.specs import complaints
+from lean_ops.topics import TopicSpec
 
 _TOPIC = """\
 # yaml-language-server: $schema=_topic.schema.json
@@ -36,9 +41,7 @@ _CONTRACT = """\
 
 def new_topic(repository: Repository, topic: str, *, owner: str, description: str) -> list[Path]:
     """Write the topic file and the contract stub; nothing is ever overwritten."""
-    fault = topic_name_fault(topic)
-    if fault:
-        raise LeanOpsError(f"{topic!r} cannot be a topic name: expected {fault}")
+    _check(topic, owner, description)
     texts = {
         repository.topics_folder / f"{topic}.yaml": _TOPIC.format(
             topic=topic, owner=_quoted(owner), description=_quoted(description)
@@ -49,13 +52,32 @@ def new_topic(repository: Repository, topic: str, *, owner: str, description: st
     if existing:
         files = " and ".join(path.relative_to(repository.root).as_posix() for path in existing)
         raise LeanOpsError(f"{files} already there: nothing was written", next_step="edit what is there")
-    for path, text in texts.items():
+    for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    for path, text in texts.items():
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
     return list(texts)
 
 
+def _check(topic: str, owner: str, description: str) -> None:
+    fault = topic_name_fault(topic)
+    if fault:
+        close = nearest_topic_name(topic)
+        raise UsageError(
+            f"{topic!r} cannot be a topic name: expected {fault}",
+            next_step=f"lean-ops topics new {close}" if close else "choose another name",
+        )
+    try:
+        TopicSpec(topic=topic, owner=owner, description=description)
+    except ValidationError as error:
+        first = complaints(TopicSpec, error)[0]
+        option = f"--{first.location[0]}"
+        raise UsageError(
+            f"{option}: found {first.found}; expected {first.expected}", next_step=f"give another {option}"
+        ) from None
+
+
 def _quoted(text: str) -> str:
-    # A YAML double-quoted scalar: whatever the text holds, it stays one scalar.
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", " ") + '"'
+    # Whatever the text holds (quotes, line ends, control characters), it stays one scalar on one line.
+    return yaml.dump(text, default_style='"', allow_unicode=True, width=float("inf")).rstrip("\n")

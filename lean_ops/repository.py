@@ -1,26 +1,21 @@
-"""Reads the reviewed data of a repository (topics, environments): all faults of all files at once."""
+"""The reviewed data of a repository (topics, environments): all faults of all files at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import ValidationError
-
-from lean_ops import strict_yaml
+from lean_ops import reviewed_file
 from lean_ops.environments import EnvironmentSpec
 from lean_ops.errors import ConfigError, NotFoundError
-from lean_ops.findings import Finding, nearest, shown
-from lean_ops.specs import Complaint, Spec, complaints, merged
-from lean_ops.strict_yaml import Document, Location
+from lean_ops.findings import Finding, nearest
+from lean_ops.reviewed_file import Loaded
 from lean_ops.topics import TopicSpec
 
 DEFAULTS_FILE = "_defaults.yaml"
-_REQUIRED = ("topic", "owner", "description")
-
-Model = TypeVar("Model", bound=Spec)
+# The keys that make a topic, which no two topics share; a checked `_defaults.yaml` borrows these instead.
+_STAND_INS = {"topic": "defaults", "owner": "defaults", "description": "defaults"}
 
 
 @dataclass(frozen=True)
@@ -40,10 +35,14 @@ class Repository:
     def contract_file(self, topic: str) -> Path:
         return self.root / "schemas" / topic / "schema.json"
 
+    def contract_files(self) -> list[Path]:
+        return sorted(self.root.glob("schemas/*/schema.json"))
+
     def topic_files(self) -> list[Path]:
-        """Every file that should hold a topic, sorted; a `.yml` counts, so that it is refused aloud."""
-        files = [path for path in self.topics_folder.iterdir() if path.suffix.lower() in (".yaml", ".yml")]
-        return sorted(path for path in files if path.name != DEFAULTS_FILE)
+        return [path for path in _yaml_files(self.topics_folder) if path.name != DEFAULTS_FILE]
+
+    def environment_files(self) -> list[Path]:
+        return _yaml_files(self.environments_folder)
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,18 @@ def find_root(start: Path) -> Path:
 
 def load_topics(repository: Repository, only: str | None = None) -> LoadedTopics:
     """Load every topic (or one): each file stands alone, so that one bad file never hides another."""
-    findings: list[Finding] = []
-    defaults = _load_defaults(repository, findings)
+    defaults, findings = _load_defaults(repository)
+    if only is None:
+        files = repository.topic_files()
+        findings += _folders(repository)
+    else:
+        files = [_topic_file(repository, only)]
     topics: dict[str, TopicSpec] = {}
-    for path in repository.topic_files() if only is None else [_topic_file(repository, only)]:
-        spec = _load_topic(repository, path, defaults, findings)
-        if spec is not None:
-            topics[spec.topic] = spec
+    for path in files:
+        loaded = reviewed_file.load(TopicSpec, repository.root, path, name_key="topic", defaults=defaults)
+        findings += loaded.findings
+        if loaded.spec is not None:
+            topics[loaded.spec.topic] = loaded.spec
     return LoadedTopics(topics, tuple(sorted(findings)))
 
 
@@ -90,127 +94,87 @@ def load_topic(repository: Repository, topic: str) -> TopicSpec:
 
 def load_environment(repository: Repository, name: str) -> EnvironmentSpec:
     """One environment, or all its findings as one error."""
-    path = repository.environments_folder / f"{name}.yaml"
-    if not path.is_file():
-        known = sorted(file.stem for file in repository.environments_folder.glob("*.yaml"))
-        close = nearest(name, known)
+    path = _file_named(repository.environments_folder, name)
+    if path is None:
+        known = [file.stem for file in repository.environment_files()]
         raise NotFoundError(
-            f"no environment {name!r}: there are {', '.join(known)}"
-            + (f"; did you mean {close!r}?" if close else ""),
+            f"no environment {name!r}: there {_are(known)}{_hint(name, known)}",
             next_step=f"add environments/{name}.yaml, or name another with --env",
         )
-    findings: list[Finding] = []
-    document = _read(repository, path, findings)
-    spec = _validate(EnvironmentSpec, document, {}, findings) if document else None
-    if spec is not None and spec.name != path.stem:
-        findings.append(_misnamed(document, "name", spec.name, path.stem))  # type: ignore[arg-type]
-    if findings or spec is None:
-        raise ConfigError(sorted(findings))
-    return spec
+    loaded = _load_environment(repository, path)
+    if loaded.spec is None:
+        raise ConfigError(sorted(loaded.findings))
+    return loaded.spec
+
+
+def environment_findings(repository: Repository) -> list[Finding]:
+    """Every fault of every environment file."""
+    return [
+        finding
+        for path in repository.environment_files()
+        for finding in _load_environment(repository, path).findings
+    ]
+
+
+def _load_environment(repository: Repository, path: Path) -> Loaded[EnvironmentSpec]:
+    return reviewed_file.load(EnvironmentSpec, repository.root, path, name_key="name", defaults={})
+
+
+def _load_defaults(repository: Repository) -> tuple[dict[str, Any], list[Finding]]:
+    """What all topics share: nothing at all when it is faulty, so that no topic answers for it."""
+    path = repository.topics_folder / DEFAULTS_FILE
+    if not path.exists():
+        return {}, []
+    parsed = reviewed_file.read(repository.root, path)
+    document, findings = parsed.document, list(parsed.findings)
+    if document is None:
+        return {}, findings
+    shared = {key: value for key, value in document.data.items() if key not in _STAND_INS}
+    for key in _STAND_INS.keys() & document.data.keys():
+        line = document.line((key,))
+        findings.append(Finding(document.file, line, key, "a key of one topic", "only what all topics share"))
+    findings += reviewed_file.validate(TopicSpec, document, shared | _STAND_INS).findings
+    return ({} if findings else shared), findings
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    """Every file that should hold a spec, sorted; a `.yml` counts, so that it is refused aloud."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in (".yaml", ".yml"))
+
+
+def _folders(repository: Repository) -> list[Finding]:
+    """Topics filed in folders of their own would be missed without a word."""
+    return [
+        Finding(f"topics/{path.name}", 0, "", "a folder", "topic files directly in topics/")
+        for path in repository.topics_folder.iterdir()
+        if not path.suffix and not path.name.startswith(".") and path.is_dir()
+    ]
 
 
 def _topic_file(repository: Repository, topic: str) -> Path:
-    path = repository.topics_folder / f"{topic}.yaml"
-    if path.is_file():
+    path = _file_named(repository.topics_folder, topic)
+    if path is not None:
         return path
     known = [file.stem for file in repository.topic_files()]
-    close = nearest(topic, known)
     raise NotFoundError(
-        f"no topic {topic!r}: topics/{topic}.yaml does not exist"
-        + (f"; did you mean {close!r}?" if close else ""),
+        f"no topic {topic!r}: topics/{topic}.yaml does not exist{_hint(topic, known)}",
         next_step=f"lean-ops topics list, or: lean-ops topics new {topic}",
         topic=topic,
     )
 
 
-def _load_defaults(repository: Repository, findings: list[Finding]) -> dict[str, Any]:
-    path = repository.topics_folder / DEFAULTS_FILE
-    document = _read(repository, path, findings) if path.is_file() else None
-    if document is None:
-        return {}
-    own = [key for key in _REQUIRED if key in document.data]
-    findings.extend(
-        Finding(document.file, document.line((key,)), key, "a key of one topic", "only what all topics share")
-        for key in own
-    )
-    shared = {key: value for key, value in document.data.items() if key not in own}
-    stand_ins = {"topic": "defaults", "owner": "defaults", "description": "defaults"}
-    before = len(findings)
-    _validate(TopicSpec, document, stand_ins, findings, data=merged(stand_ins, shared))
-    return shared if len(findings) == before else {}
+def _file_named(folder: Path, name: str) -> Path | None:
+    # A name with a slash would lead out of the folder.
+    path = folder / f"{name}.yaml"
+    return path if path.parent == folder and path.is_file() else None
 
 
-def _load_topic(
-    repository: Repository, path: Path, defaults: Mapping[str, Any], findings: list[Finding]
-) -> TopicSpec | None:
-    before = len(findings)
-    document = _read(repository, path, findings)
-    if document is None:
-        return None
-    if path.suffix != ".yaml":
-        findings.append(
-            Finding(document.file, 0, "", f"the ending {path.suffix}", "a file that ends in .yaml")
-        )
-    spec = _validate(TopicSpec, document, defaults, findings)
-    name = document.data.get("topic")
-    if isinstance(name, str) and name != path.stem:
-        findings.append(_misnamed(document, "topic", name, path.stem))
-    return spec if len(findings) == before else None
+def _hint(name: str, known: list[str]) -> str:
+    close = nearest(name, known)
+    return f"; did you mean {close!r}?" if close else ""
 
 
-def _read(repository: Repository, path: Path, findings: list[Finding]) -> Document | None:
-    file = path.relative_to(repository.root).as_posix()
-    # One byte more than allowed is enough to know that a file is too large, however large it is.
-    with path.open("rb") as stream:
-        parsed = strict_yaml.parse(file, stream.read(strict_yaml.MAX_BYTES + 1))
-    findings.extend(parsed.findings)
-    return parsed.document
-
-
-def _validate(
-    model: type[Model],
-    document: Document,
-    defaults: Mapping[str, Any],
-    findings: list[Finding],
-    data: dict[str, Any] | None = None,
-) -> Model | None:
-    try:
-        return model.model_validate(data if data is not None else merged(defaults, document.data))
-    except ValidationError as error:
-        findings.extend(
-            _finding(document, complaint)
-            for complaint in complaints(model, error)
-            if document.has(complaint.location) or not _has(defaults, complaint.location)
-        )
-        return None
-
-
-def _finding(document: Document, complaint: Complaint) -> Finding:
-    return Finding(
-        document.file,
-        document.line(complaint.location),
-        _dotted(complaint.location),
-        complaint.found,
-        complaint.expected,
-        complaint.nearest,
-    )
-
-
-def _misnamed(document: Document, key: str, found: str, stem: str) -> Finding:
-    return Finding(document.file, document.line((key,)), key, shown(found), f"{stem!r}, the file's own name")
-
-
-def _has(data: Mapping[str, Any], location: Location) -> bool:
-    value: Any = data
-    for step in location:
-        if not isinstance(value, Mapping) or step not in value:
-            return False
-        value = value[step]
-    return True
-
-
-def _dotted(location: Location) -> str:
-    text = ""
-    for step in location:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
+def _are(known: list[str]) -> str:
+    return f"are {', '.join(known)}" if known else "is none"

@@ -6,9 +6,10 @@ lines can unfold to gigabytes), tags that build objects. All are refused here wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -19,8 +20,13 @@ MAX_DEPTH = 20
 
 Location = tuple[str | int, ...]
 
+# Stands where a refused value stood, so that nobody complains about the same place a second time.
+REFUSED: Final = object()
+
 _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "false": False}
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?")
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,6 @@ class Document:
                 break
         return line
 
-    def has(self, location: Location) -> bool:
-        """Whether the key stands in this file (and not only in the defaults)."""
-        value: Any = self.data
-        for step in location:
-            try:
-                value = value[step]
-            except (KeyError, IndexError, TypeError):
-                return False
-        return True
-
 
 @dataclass(frozen=True)
 class Parsed:
@@ -74,11 +70,12 @@ def parse(file: str, content: bytes) -> Parsed:
         return Parsed(None, (Finding(file, line, "", found, expected),))
 
     if len(content) > MAX_BYTES:
-        return unreadable(0, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
+        return unreadable(0, f"more than {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes")
     try:
         text = content.decode("utf-8")
-        if _may_nest_deeply(text) and _depth(text) > MAX_DEPTH:
-            return unreadable(0, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
+        too_deep = _first_line_too_deep(text) if _may_nest_deeply(text) else 0
+        if too_deep:
+            return unreadable(too_deep, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except UnicodeDecodeError as error:
         return unreadable(0, f"a byte that is not UTF-8 at offset {error.start}", "UTF-8 text")
@@ -86,42 +83,51 @@ def parse(file: str, content: bytes) -> Parsed:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         return unreadable(mark.line + 1 if mark else 0, f"broken YAML ({problem})", "valid YAML")
-    if not isinstance(root, yaml.MappingNode):
-        return unreadable(1, "no mapping at the top" if root else "an empty file", "lines of key: value")
+    if root is None:
+        return unreadable(1, "an empty file", "lines of key: value")
+    if not isinstance(root, yaml.MappingNode) or root.tag != _MAP:
+        return unreadable(root.start_mark.line + 1, "no plain mapping at the top", "lines of key: value")
     builder = _Builder(file)
-    data = builder.mapping(root, "", 0)
+    data = builder.document(root)
     return Parsed(Document(file, data, root), tuple(builder.findings))
 
 
 def _may_nest_deeply(text: str) -> bool:
-    # libyaml's composer recurses in C and dies with the process on deep nesting. Depth costs a bracket or a
-    # column, so an ordinary file is known to be shallow without a second pass over its events.
-    return text.count("[") + text.count("{") > 200 or max(map(len, text.splitlines()), default=0) > 400
+    # libyaml's composer recurses in C and dies with the process a few thousand levels down. A level costs a
+    # bracket or half a column (a list may stand below a key without indentation), so an ordinary file is
+    # known to have fewer than 500 without a second pass over its events.
+    return text.count("[") + text.count("{") > 100 or max(map(len, text.splitlines()), default=0) > 200
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _first_line_too_deep(text: str) -> int:
+    # Stops at the first level too many: libyaml's effort grows with the square of the open brackets.
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > MAX_DEPTH:
+                return event.start_mark.line + 1 if event.start_mark else 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-    return deepest
+    return 0
 
 
 class _Builder:
-    """Turns nodes into plain data and notes what a reviewed file may not hold: that becomes None."""
+    """Turns nodes into plain data and notes what a reviewed file may not hold: that becomes REFUSED."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.findings: list[Finding] = []
         self._seen: set[int] = set()
 
-    def mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
+    def document(self, root: yaml.MappingNode) -> dict[str, Any]:
+        self._seen.add(id(root))
+        return self._mapping(root, "", 0)
+
+    def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in (f"{_TAG}str", f"{_TAG}bool"):
+            if key_node.tag not in (_STR, _BOOL) or not isinstance(key_node, yaml.ScalarNode):
                 self._refuse(key_node, path, "a key that is not text", "a key that is text")
                 continue
             key = key_node.value
@@ -129,34 +135,64 @@ class _Builder:
             if key in result:
                 self._refuse(key_node, where, "the key a second time", "each key once")
                 continue
+            if self._is_alias(key_node):
+                self._refuse(value_node, where, "an alias (*name)", "the key written out: no aliases")
+                continue
             result[key] = self._value(value_node, where, depth + 1, key_node)
         return result
 
     def _value(self, node: yaml.Node, path: str, depth: int, at: yaml.Node) -> Any:
-        # An alias makes the composer hand out one node twice; refusing the second sight defuses every bomb.
-        if id(node) in self._seen:
+        if self._is_alias(node):
             return self._refuse(at, path, "an alias (*name)", "the value written out: no aliases")
-        self._seen.add(id(node))
         if depth > MAX_DEPTH:
             return self._refuse(at, path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
-        if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-            return self.mapping(node, path, depth)
-        if node.tag == f"{_TAG}seq":
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if isinstance(node, yaml.MappingNode) and node.tag == _MAP:
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode) and node.tag == _SEQ:
             return [
-                self._value(item, f"{path}[{index}]", depth + 1, item)
+                self._value(item, f"{path}[{index}]", depth + 1, node)
                 for index, item in enumerate(node.value)
             ]
+        return self._refuse_tag(node, path)
+
+    def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
         build = _SCALARS.get(node.tag)
         if build is None:
-            tag = node.tag.replace(_TAG, "!!")
-            return self._refuse(node, path, f"the tag {tag}", "plain text, numbers or booleans")
+            return self._refuse_tag(node, path)
         try:
             return build(node.value)
         except ValueError:
             return self._refuse(node, path, shown(node.value), "a plain number, or text in quotes")
 
-    def _refuse(self, node: yaml.Node, key: str, found: str, expected: str) -> None:
+    def _is_alias(self, node: yaml.Node) -> bool:
+        # An alias makes the composer hand out one node twice; refusing the second sight defuses every bomb.
+        # The node knows the line of its anchor only, so a finding takes its line from beside the alias.
+        seen = id(node) in self._seen
+        self._seen.add(id(node))
+        return seen
+
+    def _refuse_tag(self, node: yaml.Node, path: str) -> object:
+        tag = node.tag.replace(_TAG, "!!")
+        return self._refuse(node, path, f"the tag {shown(tag)}", "a plain value without a tag")
+
+    def _refuse(self, node: yaml.Node, key: str, found: str, expected: str) -> object:
         self.findings.append(Finding(self.file, node.start_mark.line + 1, key, found, expected))
+        return REFUSED
+
+
+def _integer(text: str) -> int:
+    # YAML 1.1 reads 010 as eight, 1_0 as ten and 1:30 as ninety; whoever reviews the file does not.
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(text)
+    return float(text)
 
 
 def _boolean(text: str) -> bool | str:
@@ -164,11 +200,12 @@ def _boolean(text: str) -> bool | str:
     return _BOOLEANS.get(text.lower(), text)
 
 
-_SCALARS: dict[str, Callable[[str], Hashable]] = {
-    f"{_TAG}str": str,
-    f"{_TAG}int": int,
-    f"{_TAG}float": float,
-    f"{_TAG}bool": _boolean,
+_STR, _BOOL, _MAP, _SEQ = (f"{_TAG}{name}" for name in ("str", "bool", "map", "seq"))
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    _STR: str,
+    f"{_TAG}int": _integer,
+    f"{_TAG}float": _float,
+    _BOOL: _boolean,
     f"{_TAG}null": lambda _: None,
     f"{_TAG}timestamp": str,
 }

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from lean_ops import payload_path
-from lean_ops.naming import TOPIC_LENGTH, topic_name_fault
+from lean_ops.findings import UnfitError
+from lean_ops.naming import TOPIC_LENGTH, nearest_topic_name, topic_name_fault
 from lean_ops.specs import Spec
 
 EngineKind = Literal["local", "glue", "emr_serverless"]
 EngineSize = Literal["small", "medium", "large"]
 PayloadPath = Annotated[str, AfterValidator(payload_path.check)]
-Rate = Annotated[float, Field(strict=False, ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
-Text = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
 
 
 def _topic_name(name: str) -> str:
     fault = topic_name_fault(name)
     if fault:
-        raise ValueError(fault)
+        raise UnfitError(fault, nearest_topic_name(name))
     return name
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("text that is not blank")
+    return text
+
+
+def _each_once(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) != len(values):
+        raise ValueError("each of them once")
+    return values
+
+
+# Not strict, because YAML and JSON have lists and no tuples.
+_LIST = Field(strict=False, json_schema_extra={"uniqueItems": True})
+
+Text = Annotated[
+    str, Field(max_length=2000, json_schema_extra={"pattern": r"\S"}), AfterValidator(_not_blank)
+]
+Texts = Annotated[tuple[Text, ...], _LIST, AfterValidator(_each_once)]
+PayloadPaths = Annotated[tuple[PayloadPath, ...], _LIST, AfterValidator(_each_once)]
 TopicName = Annotated[
     str,
     AfterValidator(_topic_name),
@@ -110,7 +130,7 @@ class TopicSpec(Spec):
     topic: TopicName
     owner: Text
     description: Text
-    tags: tuple[Text, ...] = Field(default=(), strict=False)
+    tags: Texts = ()
     schedule: ScheduleSpec = ScheduleSpec()
     engine: EngineSpec = EngineSpec()
     source: SourceSpec = SourceSpec()
@@ -119,16 +139,8 @@ class TopicSpec(Spec):
     standardized_lifo: Literal["none", "batch"] = "none"
     curated: CuratedSpec = CuratedSpec()
     quality: QualitySpec = QualitySpec()
-    totals: tuple[PayloadPath, ...] = Field(default=(), strict=False)
+    totals: PayloadPaths = ()
     retention: RetentionSpec = RetentionSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     alerts: AlertsSpec = AlertsSpec()
     lane: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")] | None = None
-
-    @model_validator(mode="after")
-    def _repetitions(self) -> Self:
-        for key in ("tags", "totals"):
-            values = getattr(self, key)
-            if len(set(values)) != len(values):
-                raise ValueError(f"each of {key} once")
-        return self

@@ -6,8 +6,8 @@ import sys
 
 import typer
 
-from lean_ops.cli import doctor, output, schema, sql, topics
-from lean_ops.errors import LeanOpsError, NotFoundError
+from lean_ops.cli import doctor, local, output, schema, send, sql, topics
+from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
     name="lean-ops",
@@ -19,18 +19,18 @@ app = typer.Typer(
 )
 app.add_typer(topics.app, name="topics")
 app.add_typer(schema.app, name="schema")
+app.add_typer(local.app, name="local")
 app.command()(doctor.doctor)
+app.command()(send.send)
 app.command()(sql.sql)
 
 
 def main() -> None:
     """Run a command; a failure says what, where, why and the next command."""
+    output.never_fail_to_encode()
     try:
         app()
     except LeanOpsError as error:
-        output.talk(f"lean-ops: {error}")
-        if error.next_step:
-            output.talk(f"  next: {error.next_step}")
-        sys.exit(output.USAGE if isinstance(error, NotFoundError) else output.FINDINGS)
-    except BrokenPipeError:
-        sys.exit(output.FINE)
+        sys.exit(output.failure(error, as_json="--json" in sys.argv))
+    except OSError as error:
+        sys.exit(output.failure(LeanOpsError(str(error)), as_json="--json" in sys.argv))

@@ -12,10 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from lean_ops.cli import options, output
+
+if TYPE_CHECKING:
+    from lean_ops.repository import Repository
 
 FREE_GB = 5
 PYTHONS = ((3, 11), (3, 12), (3, 13))
@@ -54,7 +58,7 @@ def _checks(root: Path | None, env: str) -> Iterator[Check]:
     yield _jars(repository.root)
     yield _ports()
     yield _disk(repository.root)
-    yield _reviewed_files(root)
+    yield _reviewed_files(repository)
     yield _aws(root, env)
 
 
@@ -118,17 +122,17 @@ def _attempt(name: str, check: Callable[[], str], next_step: str) -> Check:
     try:
         return Check(name, True, check())
     except Exception as error:  # noqa: BLE001
-        return Check(name, False, str(error).splitlines()[0], getattr(error, "next_step", "") or next_step)
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        return Check(name, False, reason, getattr(error, "next_step", "") or next_step)
 
 
-def _reviewed_files(root: Path | None) -> Check:
-    from lean_ops.repository import load_topics
+def _reviewed_files(repository: Repository) -> Check:
+    from lean_ops.review import review
 
-    return _attempt(
-        "topics",
-        lambda: f"{len(load_topics(options.repository(root)).checked())} topics fine",
-        "lean-ops topics validate",
-    )
+    result = review(repository)
+    count = len(result.findings)
+    detail = f"{count} finding{'s' * (count != 1)}" if count else f"{len(result.topics)} topics fine"
+    return Check("files", not count, detail, "lean-ops topics validate")
 
 
 def _aws(root: Path | None, env: str) -> Check:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from lean_ops.errors import ConfigError, LeanOpsError, UsageError
+
+if TYPE_CHECKING:
+    from lean_ops.findings import Finding
 
 FINE, FINDINGS, USAGE = 0, 1, 2
+_PIPED_WIDTH = 1000
+
+
+def never_fail_to_encode() -> None:
+    """A stream that knows ASCII only gets escapes for the rest, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def data(value: Any) -> None:
-    """A result for a program: one JSON document."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    """A result for a program: one JSON document, in ASCII, whatever the stream can encode."""
+    sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
 
 
 def line(text: str = "") -> None:
@@ -25,15 +40,49 @@ def talk(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
+def findings(found: Sequence[Finding], *, as_json: bool, **counts: int) -> int:
+    """What a check found, with how much it checked; the exit code of the command."""
+    if as_json:
+        data({**counts, "findings": [finding.as_dict() for finding in found]})
+    else:
+        for finding in found:
+            line(str(finding))
+    checked = ", ".join(f"{count} {what}" for what, count in counts.items())
+    talk(f"{checked}, {len(found)} finding{'s' * (len(found) != 1)}")
+    return FINDINGS if found else FINE
+
+
+def failure(error: LeanOpsError, *, as_json: bool) -> int:
+    """Why a command could not do its work, and the next command; returns the exit code."""
+    if as_json:
+        found = error.findings if isinstance(error, ConfigError) else ()
+        listed = [finding.as_dict() for finding in found]
+        data({"error": str(error), "next_step": error.next_step, "findings": listed})
+    talk(f"lean-ops: {error}")
+    if error.next_step:
+        talk(f"  next: {error.next_step}")
+    return USAGE if isinstance(error, UsageError) else FINDINGS
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Rows for a person, aligned and no wider than the terminal."""
+    """Rows for a person: aligned and no wider than the terminal; for a pipe, a line a row."""
     from rich.console import Console
     from rich.table import Table
 
+    from lean_ops.findings import printable
+
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        drawn.add_row(*("" if cell is None else str(cell) for cell in row))
-    Console(file=sys.stdout, highlight=False, markup=False).print(drawn)
+        drawn.add_row(*("" if cell is None else printable(str(cell)) for cell in row))
+    fits = sys.stdout.isatty() or "COLUMNS" in os.environ
+    Console(
+        file=sys.stdout,
+        highlight=False,
+        markup=False,
+        width=None if fits else _PIPED_WIDTH,
+        # rich's own NO_COLOR keeps bold; whoever sets it wants no escape codes at all.
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+    ).print(drawn)
 
 
 def records(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:

@@ -34,19 +34,14 @@ def validate(
         results = [read(str(file), _bytes(file), spec)]
     elif topic is not None:
         spec = load_topic(repository, topic)
-        results = [read_file(repository, _existing(repository.contract_file(topic)), spec)]
+        contract = _existing(repository.contract_file(topic), "write one: docs/onboard-a-topic.md shows how")
+        results = [read_file(repository, contract, spec)]
     else:
         topics = load_topics(repository).topics
-        files = sorted((repository.root / "schemas").glob("*/schema.json"))
+        files = repository.contract_files()
         results = [read_file(repository, path, topics.get(path.parent.name)) for path in files]
     findings = [finding for result in results for finding in result.findings]
-    if as_json:
-        output.data({"contracts": len(results), "findings": [finding.as_dict() for finding in findings]})
-    else:
-        for finding in findings:
-            output.line(str(finding))
-    output.talk(f"{len(results)} checked, {len(findings)} finding{'s' * (len(findings) != 1)}")
-    raise typer.Exit(output.FINDINGS if findings else output.FINE)
+    raise typer.Exit(output.findings(findings, as_json=as_json, contracts=len(results)))
 
 
 @app.command()
@@ -120,16 +115,16 @@ def _contract(path: Path, repository: Repository | None) -> ContractSpec:
     return read(str(path), _bytes(target)).checked()
 
 
-def _existing(path: Path) -> Path:
+def _existing(path: Path, next_step: str) -> Path:
     from lean_ops.errors import NotFoundError
 
     if not path.is_file():
-        raise NotFoundError(f"there is no file {path}", next_step="lean-ops topics new NAME writes a stub")
+        raise NotFoundError(f"there is no file {path}", next_step=next_step)
     return path
 
 
 def _bytes(path: Path) -> bytes:
     from lean_ops.contract_file import MAX_BYTES
 
-    with _existing(path).open("rb") as stream:
+    with _existing(path, "name a contract file").open("rb") as stream:
         return stream.read(MAX_BYTES + 1)

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lean_ops.cli import options, output
 
-if TYPE_CHECKING:
-    from lean_ops.findings import Finding
-    from lean_ops.repository import Repository
-    from lean_ops.topics import TopicSpec
-
 app = typer.Typer(help="The topics of this repository.", no_args_is_help=True)
+
+_LISTED = ("topic", "owner", "every", "contract", "raw")
 
 
 @app.command("list")
 def list_topics(root: options.Root = None, as_json: options.Json = False) -> None:
-    """Show every topic and the tables it has."""
+    """Show every topic and the tables it has. Faulty ones are named apart, and make the command fail."""
     from lean_ops.naming import curated_table, raw_table, standardized_table
     from lean_ops.repository import load_topics
 
     repository = options.repository(root)
-    topics = load_topics(repository).checked()
-    if not topics:
+    loaded = load_topics(repository)
+    if not loaded.topics and not loaded.findings:
         output.talk("no topics yet\n  next: lean-ops topics new NAME")
     rows: list[dict[str, object]] = [
         {
@@ -36,32 +33,22 @@ def list_topics(root: options.Root = None, as_json: options.Json = False) -> Non
             "standardized": ".".join(standardized_table(spec.topic)),
             "curated": ".".join(curated_table(spec.topic)),
         }
-        for spec in topics.values()
+        for spec in loaded.topics.values()
     ]
-    if as_json:
-        output.data(rows)
-    elif rows:
-        shown = ("topic", "owner", "every", "contract", "raw")
-        output.table(shown, [[row[column] for column in shown] for row in rows])
+    shown = rows if as_json else [{key: row[key] for key in _LISTED} for row in rows]
+    output.records(shown, as_json=as_json)
+    for finding in loaded.findings:
+        output.talk(str(finding))
+    raise typer.Exit(output.FINDINGS if loaded.findings else output.FINE)
 
 
 @app.command()
 def validate(root: options.Root = None, as_json: options.Json = False) -> None:
     """Check every topic, contract and environment file; name every fault of every file at once."""
-    from lean_ops.repository import load_topics
+    from lean_ops.review import review
 
-    repository = options.repository(root)
-    loaded = load_topics(repository)
-    findings = sorted((*loaded.findings, *_contract_findings(repository, loaded.topics),
-                       *_environment_findings(repository)))  # fmt: skip
-    if as_json:
-        output.data({"topics": len(loaded.topics), "findings": [finding.as_dict() for finding in findings]})
-    else:
-        for finding in findings:
-            output.line(str(finding))
-    fine = len(loaded.topics)
-    output.talk(f"{fine} topic{'s' * (fine != 1)} fine, {len(findings)} finding{'s' * (len(findings) != 1)}")
-    raise typer.Exit(output.FINDINGS if findings else output.FINE)
+    result = review(options.repository(root))
+    raise typer.Exit(output.findings(result.findings, as_json=as_json, topics=len(result.topics)))
 
 
 @app.command()
@@ -86,26 +73,3 @@ def new(
         for file in files:
             output.line(file)
     output.talk("next: edit both files, then lean-ops topics validate")
-
-
-def _contract_findings(repository: Repository, topics: dict[str, TopicSpec]) -> list[Finding]:
-    from lean_ops.contract_file import read_file
-
-    folder = repository.root / "schemas"
-    findings: list[Finding] = []
-    for path in sorted(folder.glob("*/schema.json")) if folder.is_dir() else []:
-        findings.extend(read_file(repository, path, topics.get(path.parent.name)).findings)
-    return findings
-
-
-def _environment_findings(repository: Repository) -> list[Finding]:
-    from lean_ops.errors import ConfigError
-    from lean_ops.repository import load_environment
-
-    findings: list[Finding] = []
-    for path in sorted(repository.environments_folder.glob("*.yaml")):
-        try:
-            load_environment(repository, path.stem)
-        except ConfigError as error:
-            findings.extend(error.findings)
-    return findings

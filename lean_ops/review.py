@@ -1,0 +1,30 @@
+"""Reads everything a repository has under review: topics, contracts and environments, with all their faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lean_ops.contract_file import read_file
+from lean_ops.findings import Finding
+from lean_ops.repository import Repository, environment_findings, load_topics
+from lean_ops.topics import TopicSpec
+
+
+@dataclass(frozen=True)
+class Review:
+    """The topics that are fine, and every finding of every file."""
+
+    topics: dict[str, TopicSpec]
+    findings: tuple[Finding, ...]
+
+
+def review(repository: Repository) -> Review:
+    """Check every file; one bad file never hides another."""
+    loaded = load_topics(repository)
+    contracts = [
+        finding
+        for path in repository.contract_files()
+        for finding in read_file(repository, path, loaded.topics.get(path.parent.name)).findings
+    ]
+    findings = sorted((*loaded.findings, *contracts, *environment_findings(repository)))
+    return Review(loaded.topics, tuple(findings))

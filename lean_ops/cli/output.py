@@ -40,15 +40,14 @@ def talk(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def findings(found: Sequence[Finding], *, as_json: bool, **counts: int) -> int:
-    """What a check found, with how much it checked; the exit code of the command."""
+def findings(found: Sequence[Finding], *, kind: str, fine: int, as_json: bool) -> int:
+    """What a check found, and how many of a kind are fine; returns the exit code."""
     if as_json:
-        data({**counts, "findings": [finding.as_dict() for finding in found]})
+        data({f"{kind}s": fine, "findings": [finding.as_dict() for finding in found]})
     else:
         for finding in found:
             line(str(finding))
-    checked = ", ".join(f"{count} {what}" for what, count in counts.items())
-    talk(f"{checked}, {len(found)} finding{'s' * (len(found) != 1)}")
+    talk(f"{fine} {kind}{'s' * (fine != 1)} fine, {len(found)} finding{'s' * (len(found) != 1)}")
     return FINDINGS if found else FINE
 
 

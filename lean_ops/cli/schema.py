@@ -41,7 +41,8 @@ def validate(
         files = repository.contract_files()
         results = [read_file(repository, path, topics.get(path.parent.name)) for path in files]
     findings = [finding for result in results for finding in result.findings]
-    raise typer.Exit(output.findings(findings, as_json=as_json, contracts=len(results)))
+    fine = sum(not result.findings for result in results)
+    raise typer.Exit(output.findings(findings, kind="contract", fine=fine, as_json=as_json))
 
 
 @app.command()

@@ -48,7 +48,8 @@ def validate(root: options.Root = None, as_json: options.Json = False) -> None:
     from lean_ops.review import review
 
     result = review(options.repository(root))
-    raise typer.Exit(output.findings(result.findings, as_json=as_json, topics=len(result.topics)))
+    fine = len(result.topics)
+    raise typer.Exit(output.findings(result.findings, kind="topic", fine=fine, as_json=as_json))
 
 
 @app.command()

@@ -1,0 +1,74 @@
+"""Sends files of envelopes: to a topic's queue as they are, or in bulk to Firehose in the processor's form."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from lean_ops import envelope, raw_record
+from lean_ops.aws import ingestion
+from lean_ops.aws.patience import Patience
+from lean_ops.envelope import Rejection
+from lean_ops.resources import DELIVERY
+from lean_ops.runtime import Runtime
+
+# A bulk load is faster than its consumer: "slow down" is answered by slowing down, for minutes if need be.
+_BULK = Patience(attempts=120, longest_pause=2.0)
+_LINES_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of the lines so far; the refused ones were not sent."""
+
+    sent: int = 0
+    refused: int = 0
+
+    def plus(self, lines: int, refused: int) -> Sent:
+        return Sent(self.sent + lines - refused, self.refused + refused)
+
+
+def to_queue(runtime: Runtime, topic: str, lines: Iterable[bytes]) -> Iterator[Sent]:
+    """Every line is a body, broken or not: what to do with it is the processor's business."""
+    queues, so_far = ingestion.queues(runtime, _BULK), Sent()
+    for chunk in _chunks(lines, _LINES_AT_ONCE):
+        bodies = [text for text in map(_text, chunk) if text is not None]
+        unsent = queues.send(topic, bodies)
+        so_far = so_far.plus(len(chunk), len(chunk) - len(bodies) + len(unsent))
+        yield so_far
+
+
+def to_firehose(
+    runtime: Runtime, topic: str, lines: Iterable[bytes], clock: Callable[[], float] = time.time
+) -> Iterator[Sent]:
+    """The processor's output form, without its checks for duplicates. Broken envelopes are refused."""
+    stream, so_far = ingestion.delivery_stream(runtime, _BULK), Sent()
+    for chunk in _chunks(lines, DELIVERY.max_batch_records):
+        records = [_record(topic, line, clock()) for line in chunk]
+        sound = [record for record in records if not isinstance(record, Rejection)]
+        unsent = stream.put(sound)
+        so_far = so_far.plus(len(chunk), len(chunk) - len(sound) + len(unsent))
+        yield so_far
+
+
+def _record(topic: str, line: bytes, now: float) -> bytes | Rejection:
+    parsed = envelope.parse(
+        line.decode("utf-8", "surrogateescape"), fallback_id=str(uuid.uuid4()), sent_time=int(now * 1_000_000)
+    )
+    return parsed if isinstance(parsed, Rejection) else raw_record.encode(topic, parsed, int(now * 1000))
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None  # SQS carries nothing but UTF-8
+
+
+def _chunks(lines: Iterable[bytes], count: int) -> Iterator[list[bytes]]:
+    full = (line for line in (each.rstrip(b"\r\n") for each in lines) if line)
+    while chunk := list(itertools.islice(full, count)):
+        yield chunk

@@ -1,0 +1,188 @@
+"""`lean-ops local`: the stack on this machine. Its code is the room `local/`, which runs as its own process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lean_ops.cli import options, output
+
+if TYPE_CHECKING:
+    from lean_ops.runtime import Runtime
+
+app = typer.Typer(help="The stack on this machine: AWS emulated on loopback.", no_args_is_help=True)
+
+# Everything the stack keeps: only these are ever removed from a home folder.
+DATA = (
+    "catalog.db",
+    "catalog.db-journal",
+    "emulator.state",
+    "firehose",
+    "logs",
+    "stack.json",
+    "stack.lock",
+    "warehouse",
+)
+_END_SECONDS = 60.0
+
+
+@app.command()
+def up(
+    detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
+    port: Annotated[
+        list[str] | None, typer.Option(help="A fixed port, as aws=4566; a free one by default.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting, as buffer_seconds=5.")
+    ] = None,
+    root: options.Root = None,
+    env: options.Env = "local",
+) -> None:
+    """Start the stack; it runs until Ctrl-C, or until `lean-ops local down`."""
+    runtime = _emulated(root, env)
+    repository = options.repository(root)
+    command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
+    command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
+    if detach:
+        _detach(runtime, command)
+    else:
+        os.execv(sys.executable, command)  # noqa: S606 (no shell wanted)
+
+
+@app.command()
+def down(root: options.Root = None, env: options.Env = "local") -> None:
+    """Stop the stack; the lake, the queues and the state stay."""
+    from lean_ops.aws.clients import find_stack
+
+    home = _emulated(root, env).home
+    stack = find_stack(home)
+    if stack is None:
+        output.talk(f"no stack is running in {home}")
+        return
+    os.kill(stack.pid, signal.SIGTERM)
+    if not _ended(stack.pid):
+        from lean_ops.errors import LeanOpsError
+
+        raise LeanOpsError(
+            f"the stack (process {stack.pid}) still runs after {_END_SECONDS:.0f} s",
+            next_step=f"kill -9 {stack.pid}",
+        )
+    output.talk(f"stopped the stack in {home}")
+
+
+@app.command()
+def status(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
+    """Say what runs where, and what is on its way. Exit code 1 when nothing runs."""
+    from lean_ops.aws.backlog import measure
+    from lean_ops.aws.clients import local_stack
+
+    runtime = _emulated(root, env)
+    stack, backlog = local_stack(runtime), measure(runtime)
+    if as_json:
+        facts: dict[str, Any] = {"environment": env, "home": str(runtime.home), "pid": stack.pid}
+        queues = {depth.queue: depth.total for depth in backlog.queues}
+        facts |= {"endpoints": stack.endpoints, "children": stack.children, "queues": queues}
+        output.data(facts | {"buffered_bytes": backlog.buffered_bytes})
+        return
+    output.line(f"{env} in {runtime.home}, process {stack.pid}")
+    for name, pid in stack.children.items():
+        output.line(f"  {name:<9} process {pid:<8} {stack.endpoints.get(name, '')}")
+    for text in backlog.stuck() or ["nothing on its way"]:
+        output.line(f"  {text}")
+
+
+@app.command()
+def drain(
+    timeout: Annotated[float, typer.Option(help="Give up after so many seconds without progress.")] = 60.0,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """Wait until queues and buffers are empty, or say what is stuck (exit code 1)."""
+    from functools import cache, partial
+
+    from lean_ops.aws import backlog
+    from lean_ops.aws.clients import client
+
+    runtime = _emulated(root, env)
+    connect = cache(lambda service: client(runtime, service))
+    left = backlog.drain(
+        partial(backlog.measure, runtime, lambda _, service: connect(service)), patience_seconds=timeout
+    )
+    if as_json:
+        output.data({"drained": left.total == 0, "stuck": left.stuck()})
+    else:
+        output.line("drained" if not left.total else "stuck:\n  " + "\n  ".join(left.stuck()))
+    raise typer.Exit(output.FINDINGS if left.total else output.FINE)
+
+
+@app.command()
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    root: options.Root = None,
+    env: options.Env = "local",
+) -> None:
+    """Remove the lake, the queues and all state of the stack in this home folder."""
+    import shutil
+
+    from lean_ops.aws.clients import find_stack
+    from lean_ops.errors import LeanOpsError
+
+    home = _emulated(root, env).home
+    if find_stack(home):
+        raise LeanOpsError(f"a stack is running in {home}", next_step="lean-ops local down")
+    present = [home / name for name in DATA if (home / name).exists()]
+    if not yes:
+        typer.confirm(f"Remove {', '.join(path.name for path in present)} from {home}?", abort=True, err=True)
+    for path in present:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    output.talk(f"removed {len(present)} entries from {home}")
+
+
+def _emulated(root: Path | None, env: str) -> Runtime:
+    from lean_ops.errors import LeanOpsError
+
+    runtime = options.runtime(root, env)
+    if not runtime.environment.emulated:
+        raise LeanOpsError(
+            f"the environment {env!r} is on AWS: it has no local stack", next_step="--env local"
+        )
+    return runtime
+
+
+def _detach(runtime: Runtime, command: list[str]) -> None:
+    from lean_ops.aws.clients import find_stack
+
+    logs = runtime.home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    log_file = logs / "supervisor.log"
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 (our own module)
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    while process.poll() is None:
+        stack = find_stack(runtime.home)
+        if stack is not None and stack.pid == process.pid:
+            break
+        time.sleep(0.1)
+    output.talk(log_file.read_text("utf-8").rstrip())
+    if process.returncode:
+        raise typer.Exit(output.FINDINGS)
+
+
+def _ended(pid: int) -> bool:
+    deadline = time.monotonic() + _END_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False

@@ -1,0 +1,48 @@
+"""Outlives the supervisor by a moment: once it is gone, so are its children, and only then is the home free.
+
+The supervisor writes the process group of every child to our standard input. The end of that input is its
+end, orderly or not. We also hold the lock of the home folder, so that no new stack starts among the ruins.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+GRACE_SECONDS = 10.0
+
+
+def main() -> None:
+    """Wait for the end of the supervisor, then end what it left behind."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    groups = [int(line) for line in sys.stdin]
+    _signal(groups, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while any(map(_lives, groups)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    _signal(groups, signal.SIGKILL)
+
+
+def _signal(groups: list[int], number: int) -> None:
+    for group in groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, number)
+
+
+def _lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+        # Where nobody collects orphans, a dead leader stays as a zombie.
+        return ") Z " not in Path(f"/proc/{group}/stat").read_text("ascii", "replace")
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Starts the whole stack on loopback, watches it, and ends all of it, whatever ends this process."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import IO
+
+import msgspec
+
+from lean_ops import runtime as runtimes
+from lean_ops.aws.clients import Stack, stack_file
+from lean_ops.errors import LeanOpsError
+from lean_ops.repository import Repository
+from lean_ops.runtime import Runtime
+from local import settings as local_settings
+from local.children import Child, ChildSpec, listens
+from local.guardian import GRACE_SECONDS
+
+LOCK_FILE = "stack.lock"
+PORTS = ("aws", "firehose")
+# Below the range from which the kernel takes ports for outgoing connections.
+_FREE_PORTS = range(20_000, 32_000)
+_WATCH_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to run, and where."""
+
+    runtime: Runtime
+    root: Path
+    settings: local_settings.Settings
+    ports: dict[str, int]
+
+    def children(self) -> tuple[ChildSpec, ...]:
+        """In the order of starting; they end in the opposite order."""
+        aws, firehose = self.ports["aws"], self.ports["firehose"]
+        return (
+            ChildSpec("aws", _module("local.aws_emulator", aws), listens(aws)),
+            ChildSpec("seed", _module("local.seed", self.root), step=True),
+            ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
+            ChildSpec("lambda", _module("local.lambda_runner")),
+        )
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        return {name: f"http://127.0.0.1:{port}" for name, port in self.ports.items()}
+
+    def variables(self) -> dict[str, str]:
+        """What every child finds in its environment. Nothing of a real AWS account may be left in it."""
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+        return (
+            inherited
+            | self.runtime.variables()
+            | {
+                "AWS_ACCESS_KEY_ID": "local",
+                "AWS_SECRET_ACCESS_KEY": "local",
+                "AWS_EC2_METADATA_DISABLED": "true",
+                "AWS_ENDPOINT_URL": self.endpoints["aws"],
+                "AWS_ENDPOINT_URL_FIREHOSE": self.endpoints["firehose"],
+                "MOTO_ACCOUNT_ID": self.runtime.environment.account,
+                "NO_PROXY": "127.0.0.1,localhost",
+                "PYTHONPATH": str(Path(__file__).parent.parent),
+                "PYTHONUNBUFFERED": "1",
+                local_settings.SETTINGS_VARIABLE: msgspec.json.encode(self.settings).decode(),
+            }
+        )
+
+
+class Supervisor:
+    """A running stack."""
+
+    def __init__(self, plan: Plan, lock: IO[str]) -> None:
+        self._plan = plan
+        self._stopping = Event()
+        self._children: list[Child] = []
+        self._guardian = subprocess.Popen(
+            _module("local.guardian"),
+            stdin=subprocess.PIPE,
+            text=True,
+            env=plan.variables(),
+            pass_fds=[lock.fileno()],
+            start_new_session=True,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._stopping.set())
+
+    def run(self) -> None:
+        """Start everything, stay until told to stop or a child dies, end everything."""
+        try:
+            self._start()
+            while not self._stopping.wait(_WATCH_SECONDS):
+                for child in self._children:
+                    if child.ended:
+                        raise child.obituary()
+        finally:
+            self._stop()
+
+    def _start(self) -> None:
+        began = time.monotonic()
+        home, logs = self._plan.runtime.home, self._plan.runtime.home / "logs"
+        logs.mkdir(exist_ok=True)
+        for spec in self._plan.children():
+            child = Child(spec, self._plan.variables(), logs)
+            self._watch_over(child)
+            child.await_ready(self._stopping.is_set)
+            if not spec.step:
+                self._children.append(child)
+        if self._stopping.is_set():
+            return
+        pids = {child.spec.name: child.pid for child in self._children}
+        Stack(self._plan.runtime.environment.name, os.getpid(), self._plan.endpoints, pids).write(home)
+        _say(f"ready after {time.monotonic() - began:.1f} s, home {home}")
+        for name, url in self._plan.endpoints.items():
+            _say(f"  {name:<9} {url}")
+
+    def _watch_over(self, child: Child) -> None:
+        if self._guardian.stdin is not None:
+            self._guardian.stdin.write(f"{child.pid}\n")
+            self._guardian.stdin.flush()
+
+    def _stop(self) -> None:
+        stack_file(self._plan.runtime.home).unlink(missing_ok=True)
+        for child in reversed(self._children):
+            child.stop()
+        if self._guardian.stdin is not None:
+            self._guardian.stdin.close()
+        self._guardian.wait(2 * GRACE_SECONDS)
+        _say("stopped")
+
+
+def _module(name: str, *arguments: object) -> tuple[str, ...]:
+    return (sys.executable, "-m", name, *map(str, arguments))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"lean-ops local: {text}\n")
+    sys.stderr.flush()
+
+
+def choose_ports(wanted: dict[str, int]) -> dict[str, int]:
+    """A port for every server: the wanted ones if they are free, else an error that names the busy one."""
+    unknown = set(wanted) - set(PORTS)
+    if unknown:
+        raise LeanOpsError(f"--port {min(unknown)}: no such server", next_step=f"one of {', '.join(PORTS)}")
+    for name, port in wanted.items():
+        if not _is_free(port):
+            raise LeanOpsError(
+                f"port {port} ({name}) is in use",
+                next_step=f"--port {name}=NUMBER, or leave it out for a free one",
+            )
+    chosen = dict(wanted)
+    for name in PORTS:
+        while name not in chosen:
+            port = random.choice(_FREE_PORTS)  # noqa: S311 (no secret)
+            if port not in chosen.values() and _is_free(port):
+                chosen[name] = port
+    return chosen
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def lock_home(home: Path) -> IO[str]:
+    """The home folder for ourselves. After a kill, waits for the guardian of the dead stack to be done."""
+    home.mkdir(parents=True, exist_ok=True)
+    lock = (home / LOCK_FILE).open("a+", encoding="utf-8")
+    deadline = time.monotonic() + GRACE_SECONDS + 5
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().strip()
+            if time.monotonic() > deadline or (owner and Path(f"/proc/{owner}").exists()):
+                raise LeanOpsError(
+                    f"another stack runs in {home} (process {owner})", next_step="lean-ops local down"
+                ) from None
+            time.sleep(0.1)
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m local.supervisor`, which `lean-ops local up` becomes."""
+    parser = argparse.ArgumentParser(prog="lean-ops local up")
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--env", required=True)
+    parser.add_argument("--port", action="append", default=[])
+    parser.add_argument("--set", action="append", default=[])
+    options = parser.parse_args(arguments)
+    try:
+        runtime = runtimes.from_repository(Repository(options.root), options.env, os.environ)
+        wanted = {name: int(number) for name, _, number in (pair.partition("=") for pair in options.port)}
+        with lock_home(runtime.home) as lock:
+            settings = local_settings.from_assignments(options.set)
+            plan = Plan(runtime, options.root, settings, choose_ports(wanted))
+            Supervisor(plan, lock).run()
+    except LeanOpsError as error:
+        sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -35,6 +35,11 @@ class LeaseLostError(RetryableError):
     """The lease is no longer ours: somebody else may hold it, so nothing more may be written under it."""
 
 
+def topic_lease(topic: str) -> str:
+    """The lease that everything takes which changes a topic's tables."""
+    return f"topic#{topic}"
+
+
 def epoch_millis() -> int:
     """The clock of leases."""
     return time.time_ns() // 1_000_000

@@ -8,12 +8,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
+from bridge import routes
 from bridge.courier import Courier
+from bridge.crew import Crew
 from bridge.flow import Limits
 from bridge.health import HealthServer
 from bridge.queue import CONNECTION, SENDERS, TopicQueue
@@ -21,8 +23,7 @@ from bridge.source import Subscription
 from lean_ops import runtime as runtimes
 from lean_ops.aws.clients import client
 from lean_ops.errors import LeanOpsError
-from lean_ops.repository import Repository, find_root, load_topic, load_topics
-from lean_ops.topics import TopicSpec
+from lean_ops.repository import Repository, find_root
 
 LOG = logging.getLogger("bridge")
 
@@ -42,36 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LeanOpsError as error:
         LOG.critical("%s%s", error, f"; next: {error.next_step}" if error.next_step else "")
         return 2
-    return _run(couriers, arguments.listen, stopping)
-
-
-def _run(couriers: Sequence[Courier], listen: tuple[str, int], stopping: Event) -> int:
-    # Daemons, because the time to stop is limited; what is cut off is delivered again.
-    threads = {c: Thread(target=c.run, name=c.topic, daemon=True) for c in couriers}
-    health = HealthServer(
-        listen, unhealthy=lambda: _unhealthy(threads), unready=lambda: _unready(couriers, stopping)
-    )
-    for thread in threads.values():
-        thread.start()
+    crew = Crew(couriers, stopping)
+    health = HealthServer(arguments.listen, unhealthy=crew.unhealthy, unready=crew.unready)
+    crew.start()
     LOG.info("carrying %d topics, listening on %s", len(couriers), health.url)
     stopping.wait()
     LOG.info("stopping")
-    deadline = time.monotonic() + STOP_SECONDS
-    for thread in threads.values():
-        thread.join(max(0.0, deadline - time.monotonic()))
-    unsettled = [courier.topic for courier, thread in threads.items() if thread.is_alive()]
+    unsettled = crew.join(STOP_SECONDS)
     LOG.info("stopped%s", f", unsettled: {', '.join(unsettled)}" if unsettled else "")
     return 1 if unsettled else 0
-
-
-def _unhealthy(threads: Mapping[Courier, Thread]) -> dict[str, str]:
-    dead = {c.topic: "its courier is dead" for c, thread in threads.items() if not thread.is_alive()}
-    return {c.topic: "its courier is stuck" for c in threads if c.stuck()} | dead
-
-
-def _unready(couriers: Sequence[Courier], stopping: Event) -> dict[str, str]:
-    troubles = {courier.topic: courier.trouble for courier in couriers if courier.trouble}
-    return {"": "stopping"} if stopping.is_set() else troubles
 
 
 def _couriers(arguments: argparse.Namespace, stopping: Event) -> list[Courier]:
@@ -81,9 +61,9 @@ def _couriers(arguments: argparse.Namespace, stopping: Event) -> list[Courier]:
         if arguments.env
         else runtimes.from_variables(os.environ)
     )
+    paths = routes.subscriptions(routes.load(repository, arguments.topics), arguments.project)
     limits = Limits(arguments.max_messages, arguments.max_bytes, arguments.lease_seconds)
-    sqs = client(runtime, "sqs", CONNECTION)
-    s3 = client(runtime, "s3", CONNECTION)
+    sqs, s3 = (client(runtime, service, CONNECTION) for service in ("sqs", "s3"))
     senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="sender")
     return [
         Courier(
@@ -94,50 +74,42 @@ def _couriers(arguments: argparse.Namespace, stopping: Event) -> list[Courier]:
             stopping=stopping,
             clock=time.monotonic,
         )
-        for topic, path in subscriptions(_topics(repository, arguments.topics), arguments.project).items()
+        for topic, path in paths.items()
     ]
-
-
-def _topics(repository: Repository, chosen: Sequence[str]) -> list[TopicSpec]:
-    if chosen:
-        return [load_topic(repository, topic) for topic in chosen]
-    # One bad file stops the start, not a running bridge: a rollout keeps the old one.
-    return [spec for spec in load_topics(repository).checked().values() if spec.source.subscription]
-
-
-def subscriptions(topics: Sequence[TopicSpec], project: str | None) -> dict[str, str]:
-    """The full name of each topic's subscription."""
-    paths: dict[str, str] = {}
-    for spec in topics:
-        name = spec.source.subscription
-        if name is None:
-            raise LeanOpsError(
-                f"topic {spec.topic!r} has no subscription",
-                next_step=f"set source.subscription in topics/{spec.topic}.yaml",
-            )
-        if "/" not in name and not project:
-            raise LeanOpsError(
-                f"the project of subscription {name!r} is not known",
-                next_step="add --project, or set GOOGLE_CLOUD_PROJECT",
-            )
-        paths[spec.topic] = name if "/" in name else f"projects/{project}/subscriptions/{name}"
-    if not paths:
-        raise LeanOpsError("no topic has a subscription", next_step="set source.subscription in a topic")
-    return paths
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     limits = Limits()
-    parser = argparse.ArgumentParser("bridge", description="Carries Pub/Sub messages to SQS.")
-    parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository, or a folder inside it")
-    parser.add_argument("--env", help=f"an environment; without it, {runtimes.ENVIRONMENT_VARIABLE} has it")
-    parser.add_argument("--topics", nargs="+", default=(), help="default: all that have a subscription")
-    parser.add_argument("--project", default=os.environ.get("GOOGLE_CLOUD_PROJECT"))
-    parser.add_argument("--listen", type=_address, default=("127.0.0.1", 8080), metavar="HOST:PORT")
-    parser.add_argument("--max-messages", type=int, default=limits.messages, help="held for one topic")
-    parser.add_argument("--max-bytes", type=int, default=limits.bytes, help="held for one topic")
-    parser.add_argument("--lease-seconds", type=int, default=limits.lease_seconds)
+    parser = argparse.ArgumentParser(
+        "python -m bridge",
+        description="Carries Pub/Sub messages to SQS.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    option = parser.add_argument
+    option("--root", type=Path, default=Path.cwd(), help="the repository, or a folder inside it")
+    option("--env", help=f"an environment's name; without it {runtimes.ENVIRONMENT_VARIABLE} holds one")
+    option("--topics", nargs="+", default=(), metavar="TOPIC", help="without it all that have a subscription")
+    option("--project", default=os.environ.get("GOOGLE_CLOUD_PROJECT"), help="of the subscriptions")
+    option("--listen", type=_address, default="127.0.0.1:8080", help="HOST:PORT for health and metrics")
+    # A settling call names every message, and Pub/Sub limits it to 512 KiB.
+    option("--max-messages", type=_between(1, 1000), default=limits.messages, help="held for one topic")
+    option("--max-bytes", type=_between(1, 2**40), default=limits.bytes, help="held for one topic")
+    option(
+        "--lease-seconds",
+        type=_between(10, 600),
+        default=limits.lease_seconds,
+        help="how long a crash delays what was held",
+    )
     return parser.parse_args(argv)
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text}: expected {least} to {most}")
+        return int(text)
+
+    return number
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -50,6 +50,22 @@ def test_a_test_with_its_tool_runs(suite: pytest.Pytester, monkeypatch: pytest.M
     suite.runpytest().assert_outcomes(passed=1)
 
 
+def test_tests_on_the_shared_spark_session_run_on_one_worker(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers = spark: a Spark session")
+    pytester.makeconftest(CONFTEST)
+    test = """
+        import pytest, pathlib
+        @pytest.mark.spark
+        @pytest.mark.parametrize("n", range(8))
+        def test_it(n, worker_id):
+            pathlib.Path(f"ran-on-{worker_id}").touch()
+    """
+    pytester.makepyfile(test_one=test, test_two=test)
+    pytester.runpytest_subprocess("-n2", "--dist=loadgroup").assert_outcomes(passed=16)
+    assert len(list(pytester.path.glob("ran-on-*"))) == 1
+
+
+@pytest.mark.filterwarnings("ignore:A test tried to use socket")
 def test_unit_tests_cannot_open_a_network_socket() -> None:
     with pytest.raises(SocketBlockedError):
         socket.socket(socket.AF_INET)

@@ -15,6 +15,7 @@ from lean_ops import chunks, raw_record
 from lean_ops.attempts import ReplayPlan, Standing, plan_replay
 from lean_ops.aws import raw_tables
 from lean_ops.aws.error_tables import ErrorTable
+from lean_ops.identity import Identity
 from lean_ops.intake import Delivery, Message, prepare
 from lean_ops.ports import Queue, Stream
 
@@ -65,11 +66,17 @@ def firehose_hatch(errors: ErrorTable, stream: Stream) -> Hatch:
 def settle(errors: ErrorTable, topic: str, now: int) -> int:
     """Resolve the records whose messages are in RAW. Returns how many this call resolved."""
     pending = [each for each in errors.standings(topic) if each.status != "resolved"]
-    there = raw_tables.arrived(errors.catalog, topic, [each.identity for each in pending])
+    there = raw_tables.arrived(errors.catalog, topic, (each.identity for each in pending))
     answers = [
         each.answered("resolved", now, "the message is in RAW") for each in pending if each.identity in there
     ]
     return len(errors.append(answers))
+
+
+def unresolved(errors: ErrorTable, topic: str) -> set[Identity]:
+    """The messages of a topic that stand open in an error table and are not in RAW."""
+    pending = {each.identity for each in errors.standings(topic) if each.status != "resolved"}
+    return pending - raw_tables.arrived(errors.catalog, topic, pending)
 
 
 def replay(

@@ -1,0 +1,336 @@
+"""A small AWS inside the test process: moto for the services, and a Firehose with AWS's limits.
+
+Every call of our code goes through botocore, where `Calls` sees it, may refuse it, or may end the process
+before or after it. The test's own calls (`World.aws`) are made by clients that nobody watches.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import botocore.handlers
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from moto.sqs import models as sqs_models
+from moto.sqs.models import sqs_backends
+from pyiceberg.catalog import Catalog
+
+from lambdas.dlq_drainer import handler as dlq_drainer
+from lambdas.firehose_errors import handler as firehose_errors
+from lambdas.sqs_processor import handler as sqs_processor
+from lean_ops import chunks, raw_record, tables
+from lean_ops.aws import error_tables, ingestion
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.error_tables import ErrorTable
+from lean_ops.aws.patience import Patience
+from lean_ops.environments import EnvironmentSpec
+from lean_ops.intake import Ports
+from lean_ops.raw_record import RawRecord
+from lean_ops.resources import DELIVERY, QUEUES, STATE_TABLES
+from lean_ops.runtime import Runtime
+from local import moto_queues
+
+TOPIC = "orders"
+ACCOUNT = "123456789012"
+
+# On AWS as far as our code can tell (the local engine alone is emulated), but with tables in a folder.
+ENVIRONMENT = EnvironmentSpec.model_validate(
+    {
+        "name": "test",
+        "account": ACCOUNT,
+        "region": "us-east-1",
+        "name_prefix": "lo",
+        "catalog": {"kind": "sqlite"},
+        "engine": {"kind": "glue"},
+    }
+)
+
+
+class Killed(BaseException):
+    """The process ended here. No `except Exception` may survive it."""
+
+
+@dataclass
+class Calls:
+    """The calls that our code made, in order, as `service.Operation`; one of them may end the process."""
+
+    made: list[str] = field(default_factory=list)
+    kill_before: int | None = None
+    kill_after: int | None = None
+    refuse: Callable[[str], str | None] = lambda name: None
+
+    def before(self, event_name: str, **_: Any) -> Any:
+        name = event_name.removeprefix("before-call.")
+        self.made.append(name)
+        if self.kill_before == len(self.made) - 1:
+            raise Killed(name)
+        code = self.refuse(name)
+        if code:
+            return SimpleNamespace(status_code=400), _error(code, 400)
+        return None
+
+    def after(self, event_name: str, **_: Any) -> None:
+        if self.kill_after == len(self.made) - 1:
+            raise Killed(event_name)
+
+    def count(self, service: str) -> int:
+        return sum(name.startswith(f"{service}.") for name in self.made)
+
+    def live_on(self) -> None:
+        """The next process is not killed."""
+        self.kill_before = self.kill_after = None
+        self.made.clear()
+
+
+@dataclass
+class Firehose:
+    """PutRecordBatch as AWS answers it. `verdict` may refuse an entry with an error code."""
+
+    accepted: list[bytes] = field(default_factory=list)
+    verdict: Callable[[bytes], str | None] = lambda data: None
+    down: bool = False
+
+    def __call__(self, params: dict[str, Any], **_: Any) -> Any:
+        records = [base64.b64decode(each["Data"]) for each in json.loads(params["body"])["Records"]]
+        if self.down:
+            return SimpleNamespace(status_code=503), _error("ServiceUnavailableException", 503)
+        too_much = (
+            len(records) > DELIVERY.max_batch_records
+            or sum(map(len, records)) > DELIVERY.max_batch_bytes
+            or max(map(len, records), default=0) > DELIVERY.max_record_bytes
+        )
+        if too_much or not records:
+            return SimpleNamespace(status_code=400), _error("InvalidArgumentException", 400)
+        answers = [self._answer(each) for each in records]
+        refused = sum("ErrorCode" in each for each in answers)
+        return SimpleNamespace(status_code=200), {"FailedPutCount": refused, "RequestResponses": answers}
+
+    def _answer(self, data: bytes) -> dict[str, str]:
+        code = self.verdict(data)
+        if code:
+            return {"ErrorCode": code, "ErrorMessage": "Slow down."}
+        self.accepted.append(data)
+        return {"RecordId": str(len(self.accepted))}
+
+    @property
+    def rows(self) -> list[RawRecord]:
+        found = [raw_record.decode(data) for data in self.accepted]
+        assert None not in found
+        return [row for row in found if row is not None]
+
+    @property
+    def message_ids(self) -> set[str]:
+        return {row.message_id for row in self.rows}
+
+
+@dataclass
+class World:
+    """One environment: its resources, its tables, and the handlers wired to it."""
+
+    runtime: Runtime
+    aws: SimpleNamespace
+    calls: Calls
+    firehose: Firehose
+    pauses: list[float]
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(sleep=self.pauses.append, jitter=lambda: 1.0)
+
+    @property
+    def ports(self) -> Ports:
+        return ingestion.ports(self.runtime, self.patience)
+
+    @property
+    def catalog(self) -> Catalog:
+        return open_catalog(self.runtime.environment, self.runtime.home)
+
+    @property
+    def dlq_errors(self) -> ErrorTable:
+        return error_tables.dlq_errors(self.catalog)
+
+    @property
+    def firehose_errors(self) -> ErrorTable:
+        return error_tables.firehose_errors(self.catalog)
+
+    def queue_url(self, topic: str = TOPIC) -> str:
+        url: str = self.aws.sqs.get_queue_url(QueueName=self.runtime.names.queue(topic))["QueueUrl"]
+        return url
+
+    def send(self, *bodies: str, topic: str = TOPIC) -> None:
+        for run in chunks.by_count(bodies, 10):
+            entries = [{"Id": str(index), "MessageBody": text} for index, text in enumerate(run)]
+            answer = self.aws.sqs.send_message_batch(QueueUrl=self.queue_url(topic), Entries=entries)
+            assert not answer.get("Failed")
+
+    def waiting(self, queue: str) -> list[Any]:
+        """The messages in a queue, visible or not."""
+        return list(sqs_backends[ACCOUNT]["us-east-1"].queues[queue]._messages)
+
+    def time_passes(self) -> None:
+        """Delays and visibility time-outs run out."""
+        for queue in sqs_backends[ACCOUNT]["us-east-1"].queues.values():
+            queue._messages = queue._messages  # the setter makes every message ready
+
+    def poll(self, handler: Callable[[Any, Any], Any], queue: str, batch: int = 500) -> dict[str, Any] | None:
+        """What Lambda's poller does with one batch; None when the queue has nothing to offer."""
+        url = self.aws.sqs.get_queue_url(QueueName=queue)["QueueUrl"]
+        records: list[dict[str, Any]] = []
+        while len(records) < batch:
+            received = self.aws.sqs.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=min(10, batch - len(records)), AttributeNames=["All"]
+            )
+            if "Messages" not in received:
+                break
+            records.extend(
+                sqs_record(each, self.runtime.names.queue_arn(queue)) for each in received["Messages"]
+            )
+        if not records:
+            return None
+        answer: dict[str, Any] = handler({"Records": records}, None)
+        failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
+        done = [each["receiptHandle"] for each in records if each["messageId"] not in failed]
+        for run in chunks.by_count(done, 10):
+            entries = [{"Id": str(index), "ReceiptHandle": handle} for index, handle in enumerate(run)]
+            self.aws.sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+        return answer
+
+    def process(self, topic: str = TOPIC, batch: int = 500) -> dict[str, Any] | None:
+        return self.poll(sqs_processor.handler, self.runtime.names.queue(topic), batch)
+
+    def drain(self, topic: str = TOPIC, batch: int = 500) -> dict[str, Any] | None:
+        return self.poll(dlq_drainer.handler, self.runtime.names.dead_letter_queue(topic), batch)
+
+    def exhaust_receives(self, topic: str = TOPIC) -> None:
+        """Poll until whatever keeps failing has moved to the dead-letter queue."""
+        for _ in range(QUEUES.max_receives + 1):
+            self.time_passes()
+            self.process(topic)
+        self.time_passes()
+
+    def land(self) -> None:
+        """Firehose's buffer reaches RAW."""
+        for topic in {row.topic_name for row in self.firehose.rows}:
+            table = ensure_table(self.catalog, tables.raw(topic))
+            rows = [
+                {name: getattr(row, name) for name in row.__struct_fields__}
+                for row in self.firehose.rows
+                if row.topic_name == topic
+            ]
+            table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+        self.firehose.accepted.clear()
+
+
+def sqs_record(message: dict[str, Any], arn: str) -> dict[str, Any]:
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"],
+        "messageAttributes": {},
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": arn,
+        "awsRegion": "us-east-1",
+    }
+
+
+def body(message_id: str | None, payload: object = None, **more: object) -> str:
+    """An envelope, published at a fixed time unless told otherwise."""
+    fields: dict[str, object] = {"publish_time": "2026-11-18T08:00:00.123456Z", **more}
+    if message_id is not None:
+        fields["message_id"] = message_id
+    return json.dumps({**fields, "payload": {"n": 1} if payload is None else payload})
+
+
+@contextmanager
+def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with mock_aws(), monkeypatch.context() as patched:
+        for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patched.setenv(variable, "testing")
+        # moto's own queue looks at every message at every call.
+        patched.setattr(sqs_models, "Queue", moto_queues.StandardQueue)
+        patched.setattr(
+            sqs_models, "camelcase_to_underscores", lru_cache(None)(sqs_models.camelcase_to_underscores)
+        )
+        for action in (moto_queues.receive_message, moto_queues.change_message_visibility):
+            patched.setattr(sqs_models.SQSBackend, action.__name__, action)
+        aws = SimpleNamespace(
+            **{
+                name: boto3.client(service, region_name="us-east-1")
+                for name, service in [("sqs", "sqs"), ("dynamodb", "dynamodb"), ("s3", "s3"), ("sns", "sns")]
+                + [("lambda_", "lambda"), ("iam", "iam")]
+            }
+        )
+        calls, firehose, pauses = Calls(), Firehose(), list[float]()
+        runtime = Runtime(ENVIRONMENT, home)
+        _create(runtime, aws)
+        watched = [
+            ("before-call", calls.before),
+            ("before-call.firehose.PutRecordBatch", firehose),
+            ("after-call", calls.after),
+        ]
+        patched.setattr(
+            botocore.handlers, "BUILTIN_HANDLERS", [*botocore.handlers.BUILTIN_HANDLERS, *watched]
+        )
+        world = World(runtime, aws, calls, firehose, pauses)
+        for name, value in runtime.variables().items():
+            patched.setenv(name, value)
+        _wire(world, patched)
+        yield world
+
+
+def _wire(world: World, patched: pytest.MonkeyPatch) -> None:
+    """Fresh processes, whose pauses are noted instead of slept."""
+    wired = (world.runtime, world.ports)
+    patched.setattr(sqs_processor, "_wiring", lambda: wired)
+    dlq_drainer._wiring.cache_clear()
+    firehose_errors._collector.cache_clear()
+
+
+def _create(runtime: Runtime, aws: SimpleNamespace) -> None:
+    names = runtime.names
+    for topic in (TOPIC, "payments"):
+        dlq = aws.sqs.create_queue(QueueName=names.dead_letter_queue(topic))["QueueUrl"]
+        arn = aws.sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        policy = {"deadLetterTargetArn": arn, "maxReceiveCount": QUEUES.max_receives}
+        aws.sqs.create_queue(
+            QueueName=names.queue(topic),
+            Attributes={
+                "RedrivePolicy": json.dumps(policy),
+                "VisibilityTimeout": str(QUEUES.visibility_seconds),
+            },
+        )
+    for table in STATE_TABLES:
+        keys = [(table.partition_key, "HASH")] + ([(table.sort_key, "RANGE")] if table.sort_key else [])
+        aws.dynamodb.create_table(
+            TableName=names.state_table(table.name),
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    aws.s3.create_bucket(Bucket=names.ops_bucket)
+    aws.sns.create_topic(Name=names.alert_topic)
+
+
+def _error(code: str, status: int) -> dict[str, Any]:
+    return {
+        "Error": {"Code": code, "Message": "refused by the test"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+
+
+def refused(code: str) -> ClientError:
+    return ClientError(_error(code, 400), "Anything")  # type: ignore[arg-type]

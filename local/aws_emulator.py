@@ -62,7 +62,7 @@ def main(home: Path, port: int) -> None:
     state = home / STATE_FILE
     sys.stderr.write(f"aws emulator: {moto_state.restore(state)}\n")
     gate = Gate(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", port, gate, threaded=True, request_handler=Handler)  # type: ignore[arg-type]
+    server = make_server("127.0.0.1", port, gate, threaded=True, request_handler=Handler)
     serving.until_told_to_stop(server)
     gate.close()
     moto_state.save(state)

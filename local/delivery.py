@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -48,7 +51,7 @@ class Delivery:
         self._put_errors = put_errors
         self._commit_seconds = commit_seconds
         self._stopping = Event()
-        self._columns: dict[tuple[str, str, int], Columns] = {}
+        self._columns: dict[tuple[str, int], Columns] = {}
         self.delivered = 0
 
     def run(self) -> None:
@@ -100,68 +103,72 @@ class Delivery:
         return failures
 
     def _write(self, destination: Destination, entries: Sequence[Entry]) -> Iterable[Failure]:
-        def refused(entry: Entry, code: str, message: str) -> FailedRecord:
-            return FailedRecord("iceberg-failed", entry, code, message, destination=destination)
-
+        refused = partial(FailedRecord, "iceberg-failed", destination=destination)
         if destination.operation != "insert":
             reason = f"{destination.operation}: the stream has no unique keys"
             return [refused(entry, "Iceberg.UnsupportedOperation", reason) for entry in entries]
         name = (destination.destination_database_name, destination.destination_table_name)
         try:
-            table = self._until_done(lambda: self._catalog.load_table(name), "load", NoSuchTableError)
+            table = self._until_done(lambda: self._catalog.load_table(name), "load a table", NoSuchTableError)
             rows, refusals = self._columns_of(table).decode([entry.data for entry in entries])
         except NoSuchTableError as error:
             return [refused(entry, "Iceberg.NoSuchTable", str(error)) for entry in entries]
         except (KeyError, pa.ArrowException) as error:
             return [refused(entry, "Iceberg.UnsupportedType", str(error)) for entry in entries]
-        failures: list[Failure] = [
-            refused(entries[refusal.index], refusal.code, refusal.message) for refusal in refusals
-        ]
-        if rows.num_rows:
-            failures += self._commit(table, rows, destination)
-        return failures
+        unfit = {
+            refusal.index: refused(entries[refusal.index], refusal.code, refusal.message)
+            for refusal in refusals
+        }
+        fit = [entry for index, entry in enumerate(entries) if index not in unfit]
+        return [*unfit.values(), *(self._commit(table, rows, destination, fit) if fit else ())]
 
     def _columns_of(self, table: Table) -> Columns:
-        key = (*table.name(), table.metadata.current_schema_id)
+        key = (".".join(table.name()), table.metadata.current_schema_id)
         if key not in self._columns:
             self._columns[key] = Columns(table.schema())
         return self._columns[key]
 
-    def _commit(self, table: Table, rows: pa.Table, destination: Destination) -> Iterable[FailedFile]:
+    def _commit(
+        self, table: Table, rows: pa.Table, destination: Destination, entries: Sequence[Entry]
+    ) -> Iterable[Failure]:
         """The files are written once; only the commit is tried again when another writer was faster."""
-        files: list[DataFile] = self._until_done(
-            lambda: list(_dataframe_to_data_files(table.metadata, rows, table.io)), "write data files"
-        )
-        deadline = time.monotonic() + self._commit_seconds
-        attempts = 0
-        while True:
-            attempts += 1
+        files: list[DataFile] = []
+        attempt, reason = 0, ""
+        for attempt in self._attempts(self._commit_seconds):
             try:
-                _append(table.refresh() if attempts > 1 else table, files)
-                return ()
+                files = files or list(_dataframe_to_data_files(table.metadata, rows, table.io))
+                _append(table.refresh() if attempt > 1 else table, files)
             except Exception as error:  # noqa: BLE001 (a lost race, a catalog that is away: all worth a retry)
-                if time.monotonic() > deadline:
-                    reason = f"{type(error).__name__}: {error}"
-                    return [FailedFile(file.file_path, destination, reason, attempts) for file in files]
-            self._pause(attempts)
+                reason = f"{type(error).__name__}: {error}"
+                logger.warning("commit to %s, attempt %s: %s", destination, attempt, reason)
+            else:
+                return ()
+        if files:
+            return [FailedFile(file.file_path, destination, reason, attempt) for file in files]
+        code = "Iceberg.WriteFailed"
+        return [FailedRecord("iceberg-failed", each, code, reason, attempt, destination) for each in entries]
 
     def _until_done(self, action: Callable[[], Any], what: str, *passing: type[Exception]) -> Any:
         """Blocks further delivery until it succeeds, as Firehose does rather than lose a record."""
-        attempts = 0
-        while True:
-            attempts += 1
+        for attempt in self._attempts(math.inf):
             try:
                 return action()
             except passing:
                 raise
             except Exception as error:  # noqa: BLE001 (nothing here may end the delivery thread)
-                logger.warning("%s, attempt %s: %s: %s", what, attempts, type(error).__name__, error)
-            self._pause(attempts)
+                logger.warning("%s, attempt %s: %s: %s", what, attempt, type(error).__name__, error)
+        raise StoppedError
 
-    def _pause(self, attempts: int) -> None:
-        pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(attempts, 10), _LONGEST_PAUSE_SECONDS)
-        if self._stopping.wait(pause):
-            raise StoppedError
+    def _attempts(self, seconds: float) -> Iterator[int]:
+        """Numbers attempts, with growing pauses in between, until the time is over."""
+        deadline = time.monotonic() + seconds
+        for attempt in itertools.count(1):
+            yield attempt
+            if time.monotonic() > deadline:
+                return
+            pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(attempt, 10), _LONGEST_PAUSE_SECONDS)
+            if self._stopping.wait(pause):
+                raise StoppedError
 
 
 def _append(table: Table, files: Sequence[DataFile]) -> None:

@@ -7,8 +7,9 @@ import os
 import random
 import sys
 import threading
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from werkzeug import Request, Response
@@ -24,6 +25,9 @@ from local.delivery import Delivery
 from local.functions import Function
 from local.spool import Spool, SpoolFullError
 from local.transform import Transform
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse
 
 SPOOL_FOLDER = "firehose"
 _TARGET = "Firehose_20150804."
@@ -74,14 +78,14 @@ class Firehose:
         self._stream, self._spool, self._delivery = stream, spool, delivery
         self._faults = Faults()
 
-    @Request.application
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         try:
-            return _json(self._answer(request))
+            response = _json(self._answer(Request(environ)))
         except msgspec.DecodeError as error:
-            return _json({"__type": "SerializationException", "message": str(error)}, 400)
+            response = _json({"__type": "SerializationException", "message": str(error)}, 400)
         except CallError as error:
-            return _json({"__type": error.code, "message": str(error)}, error.status)
+            response = _json({"__type": error.code, "message": str(error)}, error.status)
+        return response(environ, start_response)
 
     def _answer(self, request: Request) -> dict[str, Any]:
         if request.path == "/status":

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from threading import RLock
 from typing import Any
 
 from moto.core import responses
-from moto.core.base_backend import InstanceTrackerMeta
 from moto.core.common_models import BaseModel
 from moto.core.responses import BaseResponse
 from moto.dynamodb.responses import DynamoHandler
@@ -27,24 +26,32 @@ from local import moto_queues
 def apply() -> None:
     """Correct moto for this process; the backends must not have been used before."""
     _remember_names()
-    BaseModel.__new__ = _untracked  # type: ignore[assignment]
+    _replace(BaseModel, "__new__", _untracked)
     _one_at_a_time(DynamoHandler)
     _one_at_a_time(GlueResponse)
-    GlueResponse.update_table = _refusing_stale_versions(GlueResponse.update_table)  # type: ignore[method-assign]
-    sqs.Queue = moto_queues.StandardQueue  # type: ignore[misc]
-    sqs.SQSBackend.receive_message = moto_queues.receive_message  # type: ignore[method-assign]
-    sqs.SQSBackend.change_message_visibility = moto_queues.change_message_visibility  # type: ignore[method-assign]
+    _replace(GlueResponse, "update_table", _refusing_stale_versions(GlueResponse.update_table))
+    _replace(sqs, "Queue", moto_queues.StandardQueue)
+    _replace(sqs.SQSBackend, "receive_message", moto_queues.receive_message)
+    _replace(sqs.SQSBackend, "change_message_visibility", moto_queues.change_message_visibility)
+
+
+def _replace(owner: Any, name: str, correction: Any) -> None:
+    getattr(owner, name)  # another version of moto may not have it: say so here, not in lost data later
+    setattr(owner, name, correction)
 
 
 def _remember_names() -> None:
-    """Pure functions of names took two thirds of an SQS call; a receipt handle took 185 random choices."""
-    for module in (sqs, responses):
-        module.camelcase_to_underscores = lru_cache(None)(module.camelcase_to_underscores)  # type: ignore[attr-defined]
-    responses.method_names_from_class = lru_cache(None)(responses.method_names_from_class)  # type: ignore[assignment]
-    sqs.generate_receipt_handle = lambda: secrets.token_urlsafe(64)
+    """Pure functions of names took most of an SQS call; a receipt handle took 185 random choices."""
+    for owner, name in (
+        (sqs, "camelcase_to_underscores"),
+        (responses, "camelcase_to_underscores"),
+        (responses, "method_names_from_class"),
+    ):
+        _replace(owner, name, cache(getattr(owner, name)))
+    _replace(sqs, "generate_receipt_handle", lambda: secrets.token_urlsafe(64))
 
 
-def _untracked(cls: InstanceTrackerMeta, *_args: Any, **_kwargs: Any) -> Any:
+def _untracked(cls: type[Any], *_args: Any, **_kwargs: Any) -> Any:
     """moto keeps every object it ever made for its own reset: every message sent would stay in memory."""
     return object.__new__(cls)
 
@@ -57,7 +64,7 @@ def _one_at_a_time(handler: type[BaseResponse]) -> None:
         with lock:
             return call_action(self)
 
-    handler.call_action = locked  # type: ignore[method-assign]
+    _replace(handler, "call_action", locked)
 
 
 def _refusing_stale_versions(update_table: Callable[[GlueResponse], Any]) -> Callable[[GlueResponse], Any]:

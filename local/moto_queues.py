@@ -34,7 +34,7 @@ class StandardQueue(models.Queue):
     _handles: dict[str, Message]
 
     @property
-    def _messages(self) -> list[Message]:  # type: ignore[override]
+    def _messages(self) -> list[Message]:
         return [*self._ready.values(), *self._waiting.values()]
 
     @_messages.setter
@@ -103,21 +103,27 @@ class StandardQueue(models.Queue):
         taken: list[Message] = []
         while self._ready and len(taken) < count:
             _, message = self._ready.popitem(last=False)
-            if message.sent_timestamp + self.message_retention_period * 1000 <= _now():  # type: ignore[attr-defined, operator]
+            if self._is_expired(message):
                 self._forget(message)
             elif self._is_spent(message):
                 self._forget(message)
                 self.dead_letter_queue.add_message(message)  # type: ignore[union-attr]
             else:
-                message.mark_received(visibility_timeout=visibility_seconds)
-                self._handles[message.receipt_handle] = message  # type: ignore[index]
-                self._place(message, message.visible_at if visibility_seconds else 0)
-                taken.append(copy.copy(message))
-        return taken
+                taken.append(message)
+        for message in taken:
+            message.mark_received(visibility_timeout=visibility_seconds)
+            self._handles[message.receipt_handle] = message  # type: ignore[index]
+            self._place(message, message.visible_at if visibility_seconds else 0)
+        return [copy.copy(message) for message in taken]
+
+    def _is_expired(self, message: Message) -> bool:
+        retention_ms: int = self.message_retention_period * 1000  # type: ignore[attr-defined]
+        return message.sent_timestamp is not None and message.sent_timestamp + retention_ms <= _now()
 
     def _is_spent(self, message: Message) -> bool:
-        policy = self.redrive_policy if self.dead_letter_queue is not None else None
-        return bool(policy) and message.approximate_receive_count >= policy["maxReceiveCount"]
+        if self.dead_letter_queue is None or not self.redrive_policy:
+            return False
+        return bool(message.approximate_receive_count >= self.redrive_policy["maxReceiveCount"])
 
     def _place(self, message: Message, ready_at: float) -> None:
         self._ready.pop(message.id, None)
@@ -150,7 +156,7 @@ class StandardQueue(models.Queue):
         self.__dict__.update(state, _messages_lock=Condition())
 
 
-def receive_message(
+def receive_message(  # noqa: PLR0917 (the signature is moto's)
     backend: models.SQSBackend,
     queue_name: str,
     count: int,

@@ -12,8 +12,9 @@ from typing import Any
 
 import moto
 from moto.backends import get_backend
+from moto.s3.models import s3_backends
 
-_SERVICES = ("dynamodb", "glue", "s3", "sqs")
+_SERVICES: tuple[Any, ...] = ("dynamodb", "glue", "s3", "sqs")
 
 
 def save(file: Path) -> None:
@@ -37,8 +38,11 @@ def restore(file: Path) -> str:
     if saved["moto"] != moto.__version__:
         return f"state saved by moto {saved['moto']} does not fit {moto.__version__}: left alone"
     for service, accounts in saved["state"].items():
-        backends = get_backend(service)
         for account, regions in accounts.items():
             for region, backend in regions.items():
-                backends[account][region] = backend
+                get_backend(service)[account][region] = backend
+    # S3 finds the owner of a bucket by an index of its own.
+    for account, partitions in saved["state"]["s3"].items():
+        for partition, backend in partitions.items():
+            s3_backends.bucket_accounts.update(dict.fromkeys(backend.buckets, (partition, account)))
     return f"state restored from {file.name}"

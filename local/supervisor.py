@@ -85,7 +85,7 @@ class Supervisor:
         self._plan = plan
         self._stopping = Event()
         self._children: list[Child] = []
-        self._guardian = subprocess.Popen(
+        self._guardian = subprocess.Popen(  # noqa: S603 (our own module)
             _module("local.guardian"),
             stdin=subprocess.PIPE,
             text=True,

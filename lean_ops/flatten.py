@@ -25,7 +25,7 @@ MAX_PATH_CHARACTERS: Final = 64_000_000
 
 _WHITE_SPACE = b" \t\n\r"
 _QUOTE, _BRACE, _LETTER_N = b'"{n'
-_OTHER_KINDS: dict[int, Kind] = {ord("["): "array", ord("t"): "boolean", ord("f"): "boolean"}
+_KINDS: dict[int, Kind] = {ord('"'): "string", ord("["): "array", ord("t"): "boolean", ord("f"): "boolean"}
 _BRACKETS = b"[]{}"
 _NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -79,7 +79,7 @@ def leaves(payload: str | bytes | None) -> dict[str, Leaf] | ParseFault:
     """Every leaf of a payload by its path, or why it has none. Never raises, whatever the payload."""
     try:
         source = payload.encode() if isinstance(payload, str) else payload or b""
-        source.decode()
+        source.decode()  # msgspec does not look at the bytes of what it skips
     except UnicodeError:
         return ParseFault(FaultCode.BAD_UNICODE, "not UTF-8")
     if not source.strip(_WHITE_SPACE):
@@ -104,12 +104,11 @@ def is_too_deep(source: bytes) -> bool:
     return False
 
 
-def value_leaf(value: bytes) -> Leaf:
-    """The leaf of one sound JSON value that is neither null nor an object."""
-    first = value[0]
-    if first == _QUOTE:
-        return Leaf("string", _string(value) if b"\\" in value else value[1:-1].decode())
-    return Leaf(_OTHER_KINDS.get(first, "number"), value.decode())
+def value_text(value: bytes) -> str:
+    """The text of one sound JSON value that is neither null nor an object with members."""
+    if value[0] == _QUOTE:
+        return _string(value) if b"\\" in value else value[1:-1].decode()
+    return value.decode()
 
 
 def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
@@ -132,7 +131,7 @@ def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
                 else:
                     found[path] = Leaf("object", "{}")
             elif value[0] != _LETTER_N:
-                found[path] = value_leaf(value)
+                found[path] = Leaf(_KINDS.get(value[0], "number"), value_text(value))
     return found
 
 

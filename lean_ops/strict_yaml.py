@@ -122,7 +122,7 @@ class _Builder:
 
     def document(self, root: yaml.MappingNode) -> dict[str, Any]:
         self._seen.add(id(root))
-        return self._mapping(root, "", 0)
+        return self._mapping(root, "", 1)
 
     def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -144,10 +144,10 @@ class _Builder:
     def _value(self, node: yaml.Node, path: str, depth: int, at: yaml.Node) -> Any:
         if self._is_alias(node):
             return self._refuse(at, path, "an alias (*name)", "the value written out: no aliases")
-        if depth > MAX_DEPTH:
-            return self._refuse(at, path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
+        if depth > MAX_DEPTH:
+            return self._refuse(at, path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
         if isinstance(node, yaml.MappingNode) and node.tag == _MAP:
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode) and node.tag == _SEQ:

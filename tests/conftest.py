@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 
+import hypothesis
 import pytest
+
+# How long one example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("lean-ops", deadline=None)
+hypothesis.settings.load_profile("lean-ops")
 
 pytest_plugins = ["pytester"]
 

@@ -19,7 +19,7 @@ LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
 COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header \
 	--no-annotate --generate-hashes $(if $(UPGRADE),--upgrade) -c locks/airflow-3.2.1-constraints.txt
 
-.PHONY: help setup demo test test-faults bench check lint types walls format lock lock-cdk clean
+.PHONY: help setup demo test test-faults bench check lint types walls format lock lock-cdk lock-bridge clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,12 +53,15 @@ walls: setup ## import-linter: which room may import what
 format: setup ## ruff: format, and fix what can be fixed
 	@$(IN_ENV) ruff check --fix && ruff format
 
-lock: setup ## Compile locks/local.txt and locks/cdk.txt from pyproject.toml (UPGRADE=1: newest versions)
+lock: setup ## Compile all locks from pyproject.toml (UPGRADE=1: newest versions)
 	@$(COMPILE) $(LOCAL_EXTRAS:%=--extra %) --output-file locks/local.txt
-	@$(MAKE) lock-cdk
+	@$(MAKE) lock-cdk lock-bridge
 
 lock-cdk: setup ## Compile locks/cdk.txt only, agreeing with locks/local.txt
 	@$(COMPILE) -c locks/local.txt --extra cdk --output-file locks/cdk.txt
+
+lock-bridge: setup ## Compile locks/bridge.txt only, agreeing with locks/local.txt
+	@$(COMPILE) -c locks/local.txt --extra bridge --output-file locks/bridge.txt
 
 clean: ## Remove everything that was set up or generated here
 	rm -rf .venv .venv.lock .cache .lean-ops build dist *.egg-info

@@ -180,8 +180,8 @@ class World:
     def publish(self, messages: Sequence[PubsubMessage]) -> list[str]:
         return self.pubsub.publish(self.topic, messages)
 
-    def bridge(self, *options: str) -> Bridge:
-        return Bridge(self.root, self.variables, options)
+    def bridge(self, *options: str, **variables: str) -> Bridge:
+        return Bridge(self.root, {**self.variables, **variables}, options)
 
     def drain(self) -> Drain:
         return Drain(self.sqs, self.queue_url)

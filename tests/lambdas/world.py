@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,6 @@ import boto3
 import botocore.handlers
 import pyarrow as pa
 import pytest
-from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
@@ -66,12 +65,15 @@ class Killed(BaseException):
 class Calls:
     """The calls that our code made, in order, as `service.Operation`; one of them may end the process."""
 
+    firehose: Firehose
     made: list[str] = field(default_factory=list)
     kill_before: int | None = None
     kill_after: int | None = None
-    refuse: Callable[[str], str | None] = lambda name: None
+    refuse: Callable[[str], str | None] = lambda _: None
+    edit_request: Callable[[str, dict[str, Any]], None] = lambda *_: None
+    edit_answer: Callable[[str, dict[str, Any]], None] = lambda *_: None
 
-    def before(self, event_name: str, **_: Any) -> Any:
+    def before(self, event_name: str, params: dict[str, Any], **_: Any) -> Any:
         name = event_name.removeprefix("before-call.")
         self.made.append(name)
         if self.kill_before == len(self.made) - 1:
@@ -79,9 +81,11 @@ class Calls:
         code = self.refuse(name)
         if code:
             return SimpleNamespace(status_code=400), _error(code, 400)
-        return None
+        self.edit_request(name, params)
+        return self.firehose.answer(params) if name == "firehose.PutRecordBatch" else None
 
-    def after(self, event_name: str, **_: Any) -> None:
+    def after(self, event_name: str, parsed: dict[str, Any], **_: Any) -> None:
+        self.edit_answer(event_name.removeprefix("after-call."), parsed)
         if self.kill_after == len(self.made) - 1:
             raise Killed(event_name)
 
@@ -99,10 +103,10 @@ class Firehose:
     """PutRecordBatch as AWS answers it. `verdict` may refuse an entry with an error code."""
 
     accepted: list[bytes] = field(default_factory=list)
-    verdict: Callable[[bytes], str | None] = lambda data: None
+    verdict: Callable[[bytes], str | None] = lambda _: None
     down: bool = False
 
-    def __call__(self, params: dict[str, Any], **_: Any) -> Any:
+    def answer(self, params: dict[str, Any]) -> Any:
         records = [base64.b64decode(each["Data"]) for each in json.loads(params["body"])["Records"]]
         if self.down:
             return SimpleNamespace(status_code=503), _error("ServiceUnavailableException", 503)
@@ -149,11 +153,11 @@ class World:
     def patience(self) -> Patience:
         return Patience(sleep=self.pauses.append, jitter=lambda: 1.0)
 
-    @property
+    @cached_property
     def ports(self) -> Ports:
         return ingestion.ports(self.runtime, self.patience)
 
-    @property
+    @cached_property
     def catalog(self) -> Catalog:
         return open_catalog(self.runtime.environment, self.runtime.home)
 
@@ -267,21 +271,13 @@ def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         )
         for action in (moto_queues.receive_message, moto_queues.change_message_visibility):
             patched.setattr(sqs_models.SQSBackend, action.__name__, action)
-        aws = SimpleNamespace(
-            **{
-                name: boto3.client(service, region_name="us-east-1")
-                for name, service in [("sqs", "sqs"), ("dynamodb", "dynamodb"), ("s3", "s3"), ("sns", "sns")]
-                + [("lambda_", "lambda"), ("iam", "iam")]
-            }
-        )
-        calls, firehose, pauses = Calls(), Firehose(), list[float]()
+        services = ("dynamodb", "iam", "lambda", "s3", "sns", "sqs")
+        aws = SimpleNamespace(**{name: _unwatched(name) for name in services})
+        firehose, pauses = Firehose(), list[float]()
+        calls = Calls(firehose)
         runtime = Runtime(ENVIRONMENT, home)
         _create(runtime, aws)
-        watched = [
-            ("before-call", calls.before),
-            ("before-call.firehose.PutRecordBatch", firehose),
-            ("after-call", calls.after),
-        ]
+        watched = [("before-call", calls.before), ("after-call", calls.after)]
         patched.setattr(
             botocore.handlers, "BUILTIN_HANDLERS", [*botocore.handlers.BUILTIN_HANDLERS, *watched]
         )
@@ -290,6 +286,12 @@ def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             patched.setenv(name, value)
         _wire(world, patched)
         yield world
+
+
+@lru_cache
+def _unwatched(service: str) -> Any:
+    """Made once: what a client talks to is the moto of the moment."""
+    return boto3.client(service, region_name="us-east-1")
 
 
 def _wire(world: World, patched: pytest.MonkeyPatch) -> None:
@@ -304,7 +306,9 @@ def _create(runtime: Runtime, aws: SimpleNamespace) -> None:
     names = runtime.names
     for topic in (TOPIC, "payments"):
         dlq = aws.sqs.create_queue(QueueName=names.dead_letter_queue(topic))["QueueUrl"]
-        arn = aws.sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        arn = aws.sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])["Attributes"][
+            "QueueArn"
+        ]
         policy = {"deadLetterTargetArn": arn, "maxReceiveCount": QUEUES.max_receives}
         aws.sqs.create_queue(
             QueueName=names.queue(topic),
@@ -330,7 +334,3 @@ def _error(code: str, status: int) -> dict[str, Any]:
         "Error": {"Code": code, "Message": "refused by the test"},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
-
-
-def refused(code: str) -> ClientError:
-    return ClientError(_error(code, 400), "Anything")  # type: ignore[arg-type]

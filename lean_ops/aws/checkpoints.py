@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lean_ops.aws.leases import Claim, Leases, lost, topic_lease
+from lean_ops.aws.leases import Claim, Leases, lost
 from lean_ops.batch_plan import BatchPlan, Hop
 from lean_ops.errors import RetryableError
 from lean_ops.naming import Names
@@ -155,7 +155,7 @@ class Checkpoints:
         return {"Delete": delete}
 
     def _write(self, claim: Claim, plan: BatchPlan, *actions: dict[str, Any]) -> None:
-        if claim.name != topic_lease(plan.topic):
+        if claim.name != plan.topic:
             raise ValueError(f"the lease of {claim.name} does not cover {plan.topic}")
         for pause in (*_CONFLICT_PAUSES, None):
             try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -58,6 +59,11 @@ def ensure_table(catalog: Catalog, spec: TableSpec, *, sleep: Callable[[float], 
         else:
             return table
     raise RetryableError(f"{'.'.join(spec.identifier)} stayed contended", table=spec.identifier)
+
+
+def add_columns(catalog: Catalog, spec: TableSpec, columns: Iterable[Column]) -> Table:
+    """The table with these columns too, in one commit; those it has already are left alone."""
+    return ensure_table(catalog, replace(spec, columns=(*spec.columns, *columns)))
 
 
 def _create(catalog: Catalog, spec: TableSpec) -> Table:

@@ -1,6 +1,6 @@
 """Leases: who may change a topic's tables right now, and a fencing number that only ever grows.
 
-A lease is one item of the `locks` table. The number survives release and expiry, so that whatever is written
+A lease is one item of the `locks` table: a topic's has its name, any other has a `#` in it. The number survives release and expiry, so that whatever is written
 under it can be refused to everybody who held the lease before.
 """
 
@@ -33,11 +33,6 @@ class LeaseHeldError(RetryableError):
 
 class LeaseLostError(RetryableError):
     """The lease is no longer ours: somebody else may hold it, so nothing more may be written under it."""
-
-
-def topic_lease(topic: str) -> str:
-    """The lease that everything takes which changes a topic's tables."""
-    return f"topic#{topic}"
 
 
 def epoch_millis() -> int:

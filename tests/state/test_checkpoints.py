@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lean_ops.aws.checkpoints import Checkpoint, Checkpoints, PlanConflictError, State
-from lean_ops.aws.leases import Claim, LeaseLostError, Leases, topic_lease
+from lean_ops.aws.leases import Claim, LeaseLostError, Leases
 from lean_ops.batch_plan import BatchPlan, SourceRange
 from lean_ops.naming import Names
 from tests.batch_plans import plan_of
@@ -37,7 +37,7 @@ def checkpoints(dynamodb: Any, names: Names, leases: Leases) -> Checkpoints:
 
 @pytest.fixture
 def claim(leases: Leases) -> Claim:
-    return leases.acquire(topic_lease("orders"), "run-1", 60, NOW)
+    return leases.acquire("orders", "run-1", 60, NOW)
 
 
 def test_a_hop_that_never_ran_has_no_state(checkpoints: Checkpoints) -> None:
@@ -142,7 +142,7 @@ def test_a_zombie_writes_nothing_even_where_nobody_wrote_since(
     successor_finished: bool,
 ) -> None:
     checkpoints.open_plan(claim, PLAN)
-    successor = leases.acquire(topic_lease("orders"), "run-2", 60, NOW + 60_000)
+    successor = leases.acquire("orders", "run-2", 60, NOW + 60_000)
     if successor_finished:
         checkpoints.close(successor, PLAN, records=1, columns="{}", now=MOMENT)
         leases.release(successor)
@@ -156,12 +156,12 @@ def test_state_moves_on_after_the_locks_were_lost_and_their_fences_began_anew(
     dynamodb: Any, names: Names, checkpoints: Checkpoints, leases: Leases
 ) -> None:
     for round_number in range(3):
-        claim = leases.acquire(topic_lease("orders"), f"run-{round_number}", 60, NOW)
+        claim = leases.acquire("orders", f"run-{round_number}", 60, NOW)
         leases.release(claim)
-    third = leases.acquire(topic_lease("orders"), "run-4", 60, NOW)
+    third = leases.acquire("orders", "run-4", 60, NOW)
     checkpoints.open_plan(third, PLAN)
-    dynamodb.delete_item(TableName=names.state_table("locks"), Key={"lock_id": {"S": "topic#orders"}})
-    anew = leases.acquire(topic_lease("orders"), "run-5", 60, NOW)
+    dynamodb.delete_item(TableName=names.state_table("locks"), Key={"lock_id": {"S": "orders"}})
+    anew = leases.acquire("orders", "run-5", 60, NOW)
     assert anew.fence < third.fence
     checkpoints.close(anew, PLAN, records=1, columns="{}", now=MOMENT)
     with pytest.raises(LeaseLostError):
@@ -169,8 +169,8 @@ def test_state_moves_on_after_the_locks_were_lost_and_their_fences_began_anew(
 
 
 def test_the_lease_of_another_topic_covers_nothing(checkpoints: Checkpoints, leases: Leases) -> None:
-    with pytest.raises(ValueError, match="the lease of topic#payments does not cover orders"):
-        checkpoints.open_plan(leases.acquire(topic_lease("payments"), "run-1", 60, NOW), PLAN)
+    with pytest.raises(ValueError, match="the lease of payments does not cover orders"):
+        checkpoints.open_plan(leases.acquire("payments", "run-1", 60, NOW), PLAN)
 
 
 def test_the_checkpoint_stays_before_a_range_that_is_not_complete(

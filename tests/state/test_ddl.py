@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 
 from lean_ops import columns, ops_tables, tables
 from lean_ops.aws.catalog import open_catalog
-from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.ddl import add_columns, ensure_table
 from lean_ops.contracts import ColumnSpec, ContractSpec
 from lean_ops.errors import LeanOpsError
 from lean_ops.tables import Column, TableSpec
@@ -125,6 +125,17 @@ def test_legal_evolution_is_applied(catalog: Catalog, column: Column, expected: 
     table = ensure_table(catalog, evolved)
     assert shape(table) == shape(before) | {column.name: expected}
     assert ensure_table(catalog, evolved).metadata_location == table.metadata_location
+
+
+def test_columns_that_payloads_brought_are_added_beside_the_spec_in_one_commit(catalog: Catalog) -> None:
+    spec = tables.standardized("orders")
+    before = ensure_table(catalog, spec)
+    new = [Column("order_id", "string", doc="order.id"), Column("note", "string", doc="note")]
+    table = add_columns(catalog, spec, new)
+    assert len(table.metadata.metadata_log) == len(before.metadata.metadata_log) + 1
+    assert [table.schema().find_field(column.name).doc for column in new] == ["order.id", "note"]
+    assert table.schema().find_field("order_id").field_id > before.metadata.last_column_id
+    assert add_columns(catalog, spec, new[:1]).metadata_location == table.metadata_location
 
 
 def test_docs_follow_the_spec(catalog: Catalog) -> None:

@@ -44,7 +44,6 @@ from local import moto_queues
 TOPIC = "orders"
 ACCOUNT = "123456789012"
 
-# On AWS as far as our code can tell (the local engine alone is emulated), but with tables in a folder.
 ENVIRONMENT = EnvironmentSpec.model_validate(
     {
         "name": "test",
@@ -52,7 +51,7 @@ ENVIRONMENT = EnvironmentSpec.model_validate(
         "region": "us-east-1",
         "name_prefix": "lo",
         "catalog": {"kind": "sqlite"},
-        "engine": {"kind": "glue"},
+        "engine": {"kind": "local"},
     }
 )
 
@@ -262,8 +261,9 @@ def body(message_id: str | None, payload: object = None, **more: object) -> str:
 @contextmanager
 def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with mock_aws(), monkeypatch.context() as patched:
-        for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patched.setenv(variable, "testing")
+        # An emulated environment whose endpoint is known; boto3 ignores it, so that moto sees AWS's own.
+        patched.setenv("AWS_ENDPOINT_URL", "http://inside.this.process")
+        patched.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
         # moto's own queue looks at every message at every call.
         patched.setattr(sqs_models, "Queue", moto_queues.StandardQueue)
         patched.setattr(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from lean_ops.naming import Names, bucket_fault, prefix_fault
 from lean_ops.specs import Spec
@@ -77,13 +77,14 @@ class MwaaSpec(Spec):
 
     environment_class: Literal["mw1.small", "mw1.medium", "mw1.large", "mw1.xlarge", "mw1.2xlarge"]
     min_workers: Count = 1
-    max_workers: Count = 10
+    max_workers: Annotated[Count, Field(validate_default=True)] = 10
 
-    @model_validator(mode="after")
-    def _room_to_grow(self) -> Self:
-        if self.min_workers > self.max_workers:
-            raise ValueError("min_workers of at most max_workers")
-        return self
+    @field_validator("max_workers")
+    @classmethod
+    def _room_to_grow(cls, most: int, info: ValidationInfo) -> int:
+        if most < info.data.get("min_workers", 1):
+            raise ValueError("a number of at least min_workers")
+        return most
 
 
 class EnvironmentSpec(Spec):
@@ -99,6 +100,16 @@ class EnvironmentSpec(Spec):
     sizes: SizesSpec = SizesSpec()
     alerts: EnvironmentAlertsSpec = EnvironmentAlertsSpec()
     mwaa: MwaaSpec | None = None
+
+    @field_validator("engine")
+    @classmethod
+    def _within_reach_of_the_catalog(
+        cls, engine: DefaultEngineSpec, info: ValidationInfo
+    ) -> DefaultEngineSpec:
+        catalog = info.data.get("catalog")
+        if catalog is not None and catalog.kind == "sqlite" and engine.kind != "local":
+            raise ValueError("kind: local, because a sqlite catalog is a file of this machine")
+        return engine
 
     @property
     def emulated(self) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from lean_ops.environments import EnvironmentSpec
 from lean_ops.errors import LeanOpsError
 from lean_ops.naming import Names
@@ -48,9 +50,16 @@ def from_variables(variables: Mapping[str, str]) -> Runtime:
             f"the variable {ENVIRONMENT_VARIABLE} is not set: this process does not know where it runs",
             next_step="start it through lean-ops, or set the variable to the environment as JSON",
         )
-    return Runtime(
-        EnvironmentSpec.model_validate_json(text), Path(variables.get(HOME_VARIABLE, DEFAULT_HOME)).absolute()
-    )
+    try:
+        environment = EnvironmentSpec.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "all of it"
+        raise LeanOpsError(
+            f"the variable {ENVIRONMENT_VARIABLE} does not hold an environment: {place}: {first['msg']}",
+            next_step="deploy this process and its configuration from one release",
+        ) from None
+    return Runtime(environment, Path(variables.get(HOME_VARIABLE) or DEFAULT_HOME).absolute())
 
 
 def from_repository(repository: Repository, name: str, variables: Mapping[str, str]) -> Runtime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,17 @@ def endpoint(runtime: Runtime, service: str) -> str:
 
 def client(runtime: Runtime, service: str, config: Config | None = None) -> Any:
     """A client of an AWS service. An emulated environment never uses real credentials nor a proxy."""
-    if not runtime.environment.emulated:
-        return boto3.session.Session(region_name=runtime.environment.region).client(service, config=config)
-    session = boto3.session.Session("local", "local", region_name=runtime.environment.region)
+    emulated = runtime.environment.emulated
+    session = _session(runtime.environment.region, "local" if emulated else None)
+    if not emulated:
+        return session.client(service, config=config)
     # With the variable set boto3 finds the endpoint by itself, and special ones for single services too.
     url = None if "AWS_ENDPOINT_URL" in os.environ else endpoint(runtime, service)
     direct = Config(proxies={}) if config is None else config.merge(Config(proxies={}))
     return session.client(service, endpoint_url=url, config=direct)
+
+
+@lru_cache
+def _session(region: str, credential: str | None) -> boto3.session.Session:
+    """One for all clients of a process: a session of its own would make each take twice as long to build."""
+    return boto3.session.Session(credential, credential, region_name=region)

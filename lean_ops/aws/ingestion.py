@@ -17,14 +17,14 @@ from lean_ops.runtime import Runtime
 
 def ports(runtime: Runtime, patience: Patience = PATIENT) -> Ports:
     """What the processor needs."""
-    names = runtime.names
+    following = outage(runtime, patience)
     state = client(runtime, "dynamodb", ONE_ATTEMPT)
     return Ports(
-        IdempotencyTable(state, names.state_table("idempotency_keys"), patience),
+        IdempotencyTable(state, runtime.names.state_table("idempotency_keys"), patience),
         delivery_stream(runtime, patience),
         queues(runtime, patience),
-        BreakerTable(state, names.state_table("breakers"), patience),
-        outage(runtime, patience),
+        following.books,
+        following,
     )
 
 

@@ -29,7 +29,7 @@ from lambdas.dlq_drainer import handler as dlq_drainer
 from lambdas.firehose_errors import handler as firehose_errors
 from lambdas.sqs_processor import handler as sqs_processor
 from lean_ops import chunks, raw_record, tables
-from lean_ops.aws import error_tables, ingestion
+from lean_ops.aws import clients, error_tables, ingestion
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.error_tables import ErrorTable
@@ -281,11 +281,13 @@ def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         patched.setattr(
             botocore.handlers, "BUILTIN_HANDLERS", [*botocore.handlers.BUILTIN_HANDLERS, *watched]
         )
+        clients._session.cache_clear()
         world = World(runtime, aws, calls, firehose, pauses)
         for name, value in runtime.variables().items():
             patched.setenv(name, value)
         _wire(world, patched)
         yield world
+        clients._session.cache_clear()
 
 
 @lru_cache

@@ -28,4 +28,8 @@ carried), and the data as a JSON string, which keeps every character of the sour
 On SIGTERM nothing more is pulled, calls in flight end, what they confirmed is acknowledged and the rest given
 back, and the exit code is 0. After 25 s it is 1: leases then run out by themselves. `/healthz` fails when a
 courier is dead or stuck, `/readyz` names the topics whose last round had trouble, `/metrics` is Prometheus's.
+
+A subscription should have message ordering on if its publisher sets ordering keys, and no dead-letter policy:
+deliveries during a long outage of SQS would count against its messages. Needed are `roles/pubsub.subscriber`,
+`sqs:GetQueueUrl` and `sqs:SendMessage` on the queues, `s3:PutObject` on `oversize/*` of the operations bucket.
 """

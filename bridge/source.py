@@ -53,9 +53,6 @@ class Subscription:
         """Let Pub/Sub deliver these again, then."""
         self._set_deadline(messages, after_seconds)
 
-    def close(self) -> None:
-        self._client.close()
-
     def _set_deadline(self, messages: Sequence[Message], seconds: int) -> None:
         if messages:
             self._client.modify_ack_deadline(

@@ -22,6 +22,7 @@ from google.pubsub_v1 import PublisherClient, SubscriberClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 from google.pubsub_v1.types import PubsubMessage, Subscription
+from werkzeug.serving import make_server
 
 PROJECT = "tests"
 
@@ -32,6 +33,20 @@ def eventually(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """The address of a WSGI application that runs in this process."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,10 @@ class Shelf:
 
     def __init__(self, *pulls: list[Message]) -> None:
         self.pulls = list(pulls)
-        self.asked: list[int] = []
         self.acknowledged: list[Message] = []
         self.given_back: dict[int, list[Message]] = defaultdict(list)
 
-    def pull(self, most: int) -> list[Message]:
-        self.asked.append(most)
+    def pull(self, _most: int) -> list[Message]:
         return self.pulls.pop(0) if self.pulls else []
 
     def acknowledge(self, messages: Sequence[Message]) -> None:
@@ -79,6 +77,17 @@ def test_every_message_is_settled_and_nothing_overtakes_a_refused_one(pulled: li
     for offer in desk.offers:
         keys = [message.ordering_key for message in offer if message.ordering_key]
         assert len(set(keys)) == len(keys)
+
+
+def test_a_crash_during_a_send_has_acknowledged_nothing() -> None:
+    shelf = Shelf(messages("aab"))
+
+    def crash(_: Message) -> bool:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        a_courier(shelf, Desk(crash)).round()
+    assert shelf.acknowledged == []
 
 
 def test_a_stop_lets_the_send_in_flight_end_and_gives_the_rest_back_at_once() -> None:

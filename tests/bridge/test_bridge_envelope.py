@@ -7,7 +7,7 @@ import json
 import re
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.envelope import Message, body, data_url
@@ -23,6 +23,7 @@ def a_message(data: bytes = b"{}", idempotency_key: str | None = None) -> Messag
 
 
 @given(text=st.text(), key=st.none() | st.text(min_size=1))
+@example(text="\ufffe\uffff\ufffd\x00\x1f\x7f\u2028\U0001fffe", key="\uffff")
 def test_any_text_passes_sqs_and_comes_out_as_it_went_in(text: str, key: str | None) -> None:
     content = body(a_message(idempotency_key=key), payload=text)
     assert SQS_TEXT.fullmatch(content)

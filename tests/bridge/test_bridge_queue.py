@@ -10,19 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import boto3
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from prometheus_client import REGISTRY
-from werkzeug.serving import make_server
 from werkzeug.test import run_wsgi_app
 
 from bridge.envelope import Message
 from bridge.queue import CONNECTION, PAUSES, TopicQueue
 from lean_ops.naming import Names
+from tests.bridge.harness import serving
 
 WHEN = datetime(2026, 2, 6, 23, 59, tzinfo=UTC)
 
@@ -94,18 +94,12 @@ def stage() -> Iterator[Stage]:
     topic = f"t{uuid.uuid4().hex[:8]}"  # moto and the counters are shared by all tests of a process
     names = Names(topic, "123456789012", "us-east-1")
     door = RefusingSqs()
-    server = make_server("127.0.0.1", 0, door, threaded=True)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    session = boto3.session.Session("local", "local", region_name=names.region)
-    endpoint = f"http://127.0.0.1:{server.port}"
-    sqs, s3 = (session.client(name, endpoint_url=endpoint, config=CONNECTION) for name in ("sqs", "s3"))
-    sqs.create_queue(QueueName=names.queue(topic))
-    s3.create_bucket(Bucket=names.ops_bucket)
-    yield Stage(topic, names, door, sqs, s3)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(door) as endpoint:
+        session = boto3.session.Session("local", "local", region_name=names.region)
+        sqs, s3 = (session.client(name, endpoint_url=endpoint, config=CONNECTION) for name in ("sqs", "s3"))
+        sqs.create_queue(QueueName=names.queue(topic))
+        s3.create_bucket(Bucket=names.ops_bucket)
+        yield Stage(topic, names, door, sqs, s3)
 
 
 def message(number: int, data: bytes = b"{}") -> Message:

@@ -1,7 +1,7 @@
 """Leases: who may change a topic's tables right now, and a fencing number that only ever grows.
 
-A lease is one item of the `locks` table: a topic's has its name, any other has a `#` in it. The number survives release and expiry, so that whatever is written
-under it can be refused to everybody who held the lease before.
+A lease is one item of the `locks` table: a topic's has its name, any other has a `#` in it. The number survives
+release and expiry, so that whatever is written under it can be refused to everybody who held the lease before.
 """
 
 from __future__ import annotations

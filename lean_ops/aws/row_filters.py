@@ -21,11 +21,16 @@ def of_topic(topic: str) -> BooleanExpression:
 
 def published(first: date, last: date) -> BooleanExpression:
     """Rows published on these days, both included: the partitions of every table before Curated."""
+    return on_days("publish_time", first, last)
+
+
+def on_days(column: str, first: date, last: date) -> BooleanExpression:
+    """Rows whose point in time falls on these days of UTC, both included."""
     start = datetime.combine(first, datetime.min.time(), UTC)
     end = datetime.combine(last, datetime.min.time(), UTC) + timedelta(days=1)
     return both(
-        _expressions.GreaterThanOrEqual("publish_time", start.isoformat()),
-        _expressions.LessThan("publish_time", end.isoformat()),
+        _expressions.GreaterThanOrEqual(column, start.isoformat()),
+        _expressions.LessThan(column, end.isoformat()),
     )
 
 

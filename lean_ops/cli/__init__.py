@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import doctor, local, output, schema, send, sql, topics
+from lean_ops.cli import doctor, local, ops, output, schema, send, sql, topics
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(topics.app, name="topics")
 app.add_typer(schema.app, name="schema")
 app.add_typer(local.app, name="local")
+app.add_typer(ops.app, name="ops")
 app.command()(doctor.doctor)
 app.command()(send.send)
 app.command()(sql.sql)

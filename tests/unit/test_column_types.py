@@ -155,13 +155,23 @@ def test_a_double_is_exact_when_it_is_a_finite_json_number(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["int", "bigint", "double", "decimal(38,10)"])
 @pytest.mark.parametrize(
-    "text", ["9" * 100_000, "1e999999999999999999999", "-1E400", "NaN", "Infinity", "1" + "0" * 400]
+    "text",
+    [
+        pytest.param("9" * 100_000, id="digits"),
+        "1e999999999999999999999",
+        "-1E400",
+        "NaN",
+        "Infinity",
+        pytest.param("1" + "0" * 400, id="zeros"),
+    ],
 )
 def test_a_hostile_number_is_no_value_of_any_type_and_costs_nothing(kind: str, text: str) -> None:
     assert not is_exact(text, parse(kind))
 
 
-@pytest.mark.parametrize("text", ["0e999999999999999999999", "0." + "0" * 100_000, "-0.0"])
+@pytest.mark.parametrize(
+    "text", ["0e999999999999999999999", pytest.param("0." + "0" * 100_000, id="zeros"), "-0.0"]
+)
 def test_a_zero_is_a_zero_however_long_it_is_written(text: str) -> None:
     assert is_exact(text, parse("decimal(2,2)"))
 

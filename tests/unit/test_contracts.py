@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -442,11 +441,18 @@ SOUND = contract(column("a", default="@"))
         ('{"a": 1}'.encode("utf-16"), 0, "a byte that is not UTF-8 at offset 0"),
         (b'{"a": "\\ud800"}', 0, "half of a surrogate pair"),
         (b'{"\\uDFFF": 1}', 0, "half of a surrogate pair"),
-        (b" " * (MAX_BYTES + 1), 0, f"more than {MAX_BYTES} bytes"),
-        (b"[" * MAX_BYTES, 0, f"more than {MAX_DEPTH} levels"),
-        (b'{"a":' * 100_000, 0, f"more than {MAX_DEPTH} levels"),
-        (b'{"a":' * 900 + b"1" + b"}" * 900, 0, f"more than {MAX_DEPTH} levels"),
-        (SOUND.replace('"@"', "[" * 300 + "]" * 300).encode(), 0, f"more than {MAX_DEPTH} levels"),
+        pytest.param(b" " * (MAX_BYTES + 1), 0, f"more than {MAX_BYTES} bytes", id="too large"),
+        pytest.param(b"[" * MAX_BYTES, 0, f"more than {MAX_DEPTH} levels", id="brackets"),
+        pytest.param(b'{"a":' * 100_000, 0, f"more than {MAX_DEPTH} levels", id="objects"),
+        pytest.param(
+            b'{"a":' * 900 + b"1" + b"}" * 900, 0, f"more than {MAX_DEPTH} levels", id="closed objects"
+        ),
+        pytest.param(
+            SOUND.replace('"@"', "[" * 300 + "]" * 300).encode(),
+            0,
+            f"more than {MAX_DEPTH} levels",
+            id="deep default",
+        ),
     ],
 )
 def test_what_is_no_json_object_says_why_and_where(content: bytes, line: int, found: str) -> None:

@@ -36,13 +36,13 @@ class Collector:
         rows = firehose_failures.attempts(failures, key, to_micros(stored["LastModified"]), now)
         return sum(len(self.errors.append(run)) for run in chunks.by_count(rows, _ROWS_AT_ONCE))
 
-    def keys(self) -> Iterator[str]:
-        """Every object under the error prefix."""
+    def collect_all(self, now: float) -> int:
+        """The number of rows that all objects under the error prefix added."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=FIREHOSE_ERROR_PREFIX
         )
-        for page in pages:
-            yield from (each["Key"] for each in page.get("Contents", ()))
+        keys = (each["Key"] for page in pages for each in page.get("Contents", ()))
+        return sum(self.collect(key, now) for key in keys)
 
     def _opened(self, failures: Iterable[Failure]) -> Iterator[Failure]:
         """Data files replaced by the records in them: only so can the books be balanced in messages."""

@@ -1,0 +1,198 @@
+"""Firehose's own failures: rows per message, whatever form they come in, and a way back to RAW."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+from lambdas.firehose_errors import handler as collector
+from lean_ops import raw_record, tables
+from lean_ops.aws import recovery
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.recovery import ReplayResult
+from lean_ops.firehose_failures import UNREADABLE
+from lean_ops.raw_record import RawRecord
+from tests.lambdas.world import TOPIC, World
+
+KEY = "firehose-errors/processing-failed/2026/11/18/10/lo-raw-1-2026-11-18-10-00-00-x"
+SENT = 1_794_996_000_000_000
+
+
+def record(message_id: str, topic: str = TOPIC) -> RawRecord:
+    return RawRecord(message_id, topic, SENT, SENT // 1000, "k", '{"a":  1.10}')
+
+
+def line(text: str, code: str = "Iceberg.MissingColumnWithinRecord") -> str:
+    return json.dumps(
+        {
+            "attemptsMade": 1,
+            "arrivalTimestamp": 1794996000000,
+            "errorCode": code,
+            "errorMessage": "No column.",
+            "attemptEndingTimestamp": 1794996060000,
+            "rawData": base64.b64encode(text.encode()).decode(),
+        }
+    )
+
+
+def collect(world: World, *lines: str, key: str = KEY) -> dict[str, int]:
+    """Firehose writes an object, and EventBridge tells of it."""
+    bucket = world.runtime.names.ops_bucket
+    world.aws.s3.put_object(Bucket=bucket, Key=key, Body="\n".join(lines).encode())
+    return announce(world, key)
+
+
+def announce(world: World, key: str) -> dict[str, int]:
+    event = {
+        "version": "0",
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "time": "2026-11-18T10:01:00Z",
+        "region": "us-east-1",
+        "detail": {
+            "version": "0",
+            "bucket": {"name": world.runtime.names.ops_bucket},
+            "object": {"key": key, "size": 1},
+            "reason": "PutObject",
+        },
+    }
+    return collector.handler(event, None)
+
+
+def rows(world: World) -> list[dict[str, Any]]:
+    return sorted(
+        world.catalog.load_table(("iceberg_raw_db", "firehose_errors")).scan().to_arrow().to_pylist(),
+        key=lambda row: (row["record_id"], row["attempt"]),
+    )
+
+
+def replay(world: World, now: float | None = None) -> ReplayResult:
+    hatch = recovery.firehose_hatch(world.firehose_errors, world.ports.stream)
+    return recovery.replay(hatch, TOPIC, time.time() if now is None else now)
+
+
+def uncommitted_file(world: World, *records: RawRecord) -> str:
+    """A data file as Firehose leaves it when its commits failed: there, and in no snapshot."""
+    table = ensure_table(world.catalog, tables.raw(TOPIC))
+    added: Table = world.catalog.load_table(table.name())
+    rows = [{name: getattr(each, name) for name in each.__struct_fields__} for each in records]
+    added.append(pa.Table.from_pylist(rows, schema=added.schema().as_arrow()))
+    [path] = [task.file.file_path for task in added.scan().plan_files()]
+    before = [entry.snapshot_id for entry in added.history()][-2]
+    added.manage_snapshots().rollback_to_snapshot(before).commit()
+    assert world.catalog.load_table(table.name()).scan().to_arrow().num_rows == 0
+    return path
+
+
+def test_a_failed_record_becomes_a_row_under_its_own_identity(world: World) -> None:
+    text = raw_record.text(record("m1"))
+    assert collect(world, line(text), line(raw_record.text(record("m2", "payments")))) == {"rows": 2}
+    one = next(row for row in rows(world) if row["topic_name"] == TOPIC)
+    assert (one["message_id"], one["status"], one["attempt"]) == ("m1", "open", 1)
+    assert (one["error_code"], one["record"], one["archive_key"]) == (
+        "Iceberg.MissingColumnWithinRecord",
+        text,
+        KEY,
+    )
+
+
+def test_an_object_collected_again_adds_nothing(world: World) -> None:
+    assert collect(world, line(raw_record.text(record("m1"))), "not a record") == {"rows": 2}
+    assert announce(world, KEY) == {"rows": 0}
+    assert announce(world, "other/prefix") == {"rows": 0}
+
+
+def test_the_messages_of_a_data_file_that_was_never_committed_become_rows(world: World) -> None:
+    path = uncommitted_file(world, record("m1"), record("m2"))
+    assert collect(world, json.dumps({"errorCode": "Iceberg.CommitFailed", "dataFiles": [path]})) == {
+        "rows": 2
+    }
+    assert {row["message_id"] for row in rows(world)} == {"m1", "m2"}
+    assert {row["error_code"] for row in rows(world)} == {"Iceberg.CommitFailed"}
+    assert raw_record.decode(rows(world)[0]["record"]) == record("m1")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://lake/nowhere/no_topic_staging/data/x.parquet",
+        "file:///etc/orders_staging/x.parquet",
+        "file:///elsewhere/x.parquet",
+    ],
+)
+def test_a_path_that_leads_to_no_raw_file_is_kept_unread(world: World, path: str) -> None:
+    ensure_table(world.catalog, tables.raw(TOPIC))
+    collect(world, path)
+    [row] = rows(world)
+    assert (row["error_code"], row["record"]) == (UNREADABLE, path)
+
+
+def test_a_data_file_that_is_gone_is_kept_by_its_path(world: World) -> None:
+    table = ensure_table(world.catalog, tables.raw(TOPIC))
+    path = f"{table.location()}/data/gone.parquet"
+    collect(world, path)
+    assert [(row["error_code"], row["record"]) for row in rows(world)] == [(UNREADABLE, path)]
+
+
+def test_a_replayed_record_reaches_raw_as_it_was_and_its_row_is_resolved(world: World) -> None:
+    """It goes to Firehose itself: the processor remembers having delivered it."""
+    collect(world, line(raw_record.text(record("m1"))))
+    result, again = replay(world), replay(world)
+    assert (result.sent, again.sent, again.in_flight) == (1, 0, 1)
+    assert world.firehose.rows == [record("m1")]
+    world.land()
+    assert replay(world).resolved == 1
+    assert [row["status"] for row in rows(world)] == ["open", "replayed", "resolved"]
+
+
+def test_the_messages_of_a_data_file_are_replayed_like_any_other(world: World) -> None:
+    path = uncommitted_file(world, record("m1"), record("m2"))
+    collect(world, path)
+    assert replay(world).sent == 2
+    world.land()
+    assert replay(world).resolved == 2
+    table = world.catalog.load_table(("iceberg_raw_db", "orders_staging"))
+    assert sorted(table.scan().to_arrow()["message_id"].to_pylist()) == ["m1", "m2"]
+
+
+def test_a_failure_of_a_commit_that_had_happened_is_resolved_without_a_replay(world: World) -> None:
+    table = ensure_table(world.catalog, tables.raw(TOPIC))
+    world.firehose.accepted.append(raw_record.text(record("m1")).encode())
+    world.land()
+    [path] = [task.file.file_path for task in world.catalog.load_table(table.name()).scan().plan_files()]
+    collect(world, path)
+    result = replay(world)
+    assert (result.resolved, result.sent) == (1, 0)
+
+
+def test_a_record_that_fails_again_is_open_again(world: World) -> None:
+    collect(world, line(raw_record.text(record("m1"))))
+    replay(world)
+    collect(world, line(raw_record.text(record("m1"))), key=f"{KEY}-later")
+    assert [(row["attempt"], row["status"]) for row in rows(world)] == [
+        (1, "open"),
+        (2, "replayed"),
+        (3, "open"),
+    ]
+
+
+def test_what_firehose_refuses_is_counted_and_stays_unresolved(world: World) -> None:
+    collect(world, line(raw_record.text(record("m1"))))
+    world.firehose.down = True
+    result = replay(world)
+    assert (result.sent, result.unsent) == (0, 1)
+    assert [each.status for each in world.firehose_errors.standings(TOPIC)] == ["replayed"]
+
+
+def test_missed_events_are_made_good_by_collecting_every_object(world: World) -> None:
+    collect(world, line(raw_record.text(record("m1"))))
+    bucket = world.runtime.names.ops_bucket
+    world.aws.s3.put_object(Bucket=bucket, Key=f"{KEY}-missed", Body=line(raw_record.text(record("m2"))))
+    assert collector._collector().collect_all(time.time()) == 1
+    assert {row["message_id"] for row in rows(world)} == {"m1", "m2"}

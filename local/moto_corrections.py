@@ -23,8 +23,9 @@ from moto.sqs import models as sqs
 from local import moto_queues
 
 
+@cache
 def apply() -> None:
-    """Correct moto for this process; the backends must not have been used before."""
+    """Correct moto for this process, once; the backends must not have been used before."""
     _remember_names()
     _replace(BaseModel, "__new__", _untracked)
     _one_at_a_time(DynamoHandler)

@@ -56,8 +56,10 @@ class ErrorTable:
         return appended
 
     def standings(self, topic: str) -> list[Standing]:
-        """The latest attempt of every record of a topic."""
+        """The latest attempt of every record of a topic; none when nothing has ever failed."""
         latest: dict[str, dict[str, Any]] = {}
+        if not self.catalog.table_exists(self.spec.identifier):
+            return []
         scan = self._load().scan(row_filters.of_topic(topic), selected_fields=_STANDING)
         for batch in scan.to_arrow_batch_reader():
             for row in batch.to_pylist():

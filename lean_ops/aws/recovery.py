@@ -11,13 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from pyiceberg.catalog import Catalog
+
 from lean_ops import chunks, raw_record
 from lean_ops.attempts import ReplayPlan, Standing, plan_replay
-from lean_ops.aws import raw_tables
+from lean_ops.aws import error_tables, raw_tables
+from lean_ops.aws.books import BreakerTable
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.identity import Identity
 from lean_ops.intake import Delivery, Message, prepare
 from lean_ops.ports import Queue, Stream
+from lean_ops.pre_raw import PreRawBalance, balance
 
 _AT_ONCE = 1_000
 
@@ -77,6 +81,21 @@ def unresolved(errors: ErrorTable, topic: str) -> set[Identity]:
     """The messages of a topic that stand open in an error table and are not in RAW."""
     pending = {each.identity for each in errors.standings(topic) if each.status != "resolved"}
     return pending - raw_tables.arrived(errors.catalog, topic, pending)
+
+
+def pre_raw_balance(
+    catalog: Catalog, books: BreakerTable, topic: str, *, received: int | None = None
+) -> PreRawBalance:
+    """A topic's books upstream of RAW. A message open in both error tables counts once."""
+    in_firehose = unresolved(error_tables.firehose_errors(catalog), topic)
+    in_dlq = unresolved(error_tables.dlq_errors(catalog), topic) - in_firehose
+    return balance(
+        books.totals(topic),
+        raw=len(raw_tables.distinct(catalog, topic)),
+        open_dlq=len(in_dlq),
+        open_firehose=len(in_firehose),
+        received=received,
+    )
 
 
 def replay(

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import doctor, local, ops, output, schema, send, sql, topics
+from lean_ops.cli import dlq, doctor, local, ops, output, schema, send, sql, topics
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -21,6 +21,8 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(schema.app, name="schema")
 app.add_typer(local.app, name="local")
 app.add_typer(ops.app, name="ops")
+app.add_typer(dlq.app, name="dlq")
+app.add_typer(dlq.firehose_app, name="firehose")
 app.command()(doctor.doctor)
 app.command()(send.send)
 app.command()(sql.sql)

@@ -1,0 +1,160 @@
+"""`lean-ops dlq` and `lean-ops firehose`: what did not reach RAW, and its way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lean_ops.cli import options, output
+
+if TYPE_CHECKING:
+    from lean_ops.attempts import ReplayPlan
+    from lean_ops.aws.recovery import Hatch, ReplayResult
+    from lean_ops.runtime import Runtime
+
+Kind = Literal["dlq", "firehose"]
+
+Topic = Annotated[str, typer.Option("--topic", help="The topic.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", help="Detected since: 2026-11-18, 2026-11-18T08:00Z, or 90m, 24h, 7d ago."),
+]
+Code = Annotated[str | None, typer.Option("--code", help="Only this error code.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count, and change nothing.")]
+Received = Annotated[
+    int | None,
+    typer.Option("--received", help="What the source says it sent; by default what the processor counted."),
+]
+
+
+def _group(kind: Kind, text: str) -> typer.Typer:
+    group = typer.Typer(help=text, no_args_is_help=True)
+
+    @group.command("list")
+    def standing(
+        topic: Topic, root: options.Root = None, env: options.Env = "local", as_json: options.Json = False
+    ) -> None:
+        """Count a topic's records by code and status; the latest attempt of each counts."""
+        from collections import Counter
+
+        hatch = _hatch(kind, _runtime(root, env, topic), topic)
+        counts = Counter((each.error_code, each.status) for each in hatch.errors.standings(topic))
+        rows = [{"code": code, "status": status, "count": n} for (code, status), n in sorted(counts.items())]
+        output.records(rows, as_json=as_json)
+
+    @group.command()
+    def replay(
+        topic: Topic,
+        since: Since = None,
+        code: Code = None,
+        dry_run: DryRun = False,
+        root: options.Root = None,
+        env: options.Env = "local",
+        as_json: options.Json = False,
+    ) -> None:
+        """Send a topic's open records again. Counts first; what is on its way or in RAW is not sent."""
+        import time
+
+        from lean_ops.aws import recovery
+        from lean_ops.moments import moment
+
+        now = time.time()
+        asked_since = None if since is None else moment(since, now)
+        result = recovery.replay(
+            _hatch(kind, _runtime(root, env, topic), topic),
+            topic,
+            now,
+            since=asked_since,
+            code=code,
+            on_plan=_announce,
+            dry_run=dry_run,
+        )
+        raise typer.Exit(_report(result, dry_run=dry_run, as_json=as_json))
+
+    return group
+
+
+app = _group("dlq", "Messages that ended in a dead-letter queue.")
+firehose_app = _group("firehose", "Records that Firehose could not deliver.")
+
+
+@app.command()
+def balance(
+    topic: Topic,
+    received: Received = None,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """Check that all that was received is in RAW, was a duplicate, or is an open error."""
+    from dataclasses import asdict
+
+    from lean_ops.aws import ingestion, recovery
+    from lean_ops.aws.catalog import open_catalog
+
+    runtime = _runtime(root, env, topic)
+    catalog = open_catalog(runtime.environment, runtime.home)
+    books = recovery.pre_raw_balance(catalog, ingestion.books(runtime), topic, received=received)
+    output.records([asdict(books) | {"difference": books.difference}], as_json=as_json)
+    if not books.balanced:
+        output.talk("the books do not balance; they can only once queues and buffers are empty")
+    raise typer.Exit(output.FINE if books.balanced else output.FINDINGS)
+
+
+@firehose_app.command()
+def collect(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
+    """Read every object under the error prefix: makes missed events good, and adds nothing twice."""
+    import time
+
+    from lean_ops.aws import clients, error_tables
+    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.aws.collector import Collector
+    from lean_ops.aws.ddl import ensure_table
+    from lean_ops.tables import FIREHOSE_ERRORS
+
+    runtime = options.runtime(root, env)
+    catalog = open_catalog(runtime.environment, runtime.home)
+    ensure_table(catalog, FIREHOSE_ERRORS)
+    errors = error_tables.firehose_errors(catalog)
+    collector = Collector(clients.client(runtime, "s3"), runtime.names.ops_bucket, errors)
+    output.records([{"rows": collector.collect_all(time.time())}], as_json=as_json)
+
+
+def _runtime(root: options.Root, env: str, topic: str) -> Runtime:
+    from lean_ops.repository import load_topic
+
+    load_topic(options.repository(root), topic)
+    return options.runtime(root, env)
+
+
+def _hatch(kind: Kind, runtime: Runtime, topic: str) -> Hatch:
+    import time
+
+    from lean_ops.aws import error_tables, ingestion, recovery
+    from lean_ops.aws.catalog import open_catalog
+
+    catalog = open_catalog(runtime.environment, runtime.home)
+    if kind == "firehose":
+        errors = error_tables.firehose_errors(catalog)
+        return recovery.firehose_hatch(errors, ingestion.delivery_stream(runtime))
+    return recovery.dlq_hatch(error_tables.dlq_errors(catalog), ingestion.queues(runtime), topic, time.time())
+
+
+def _announce(plan: ReplayPlan) -> None:
+    counts = ", ".join(f"{count} {code}" for code, count in plan.counts.items()) or "nothing"
+    output.talk(f"to replay: {counts}; on their way from an earlier replay: {plan.in_flight}")
+
+
+def _report(result: ReplayResult, *, dry_run: bool, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    if as_json:
+        output.data(asdict(result) | {"dry_run": dry_run})
+    elif not dry_run:
+        output.line(f"{result.sent} sent again, {result.resolved} found in RAW and resolved")
+    for code, count in result.still_broken.items():
+        output.talk(f"{count} {code} left: the processor would reject them again")
+    if result.unsent:
+        output.talk(f"{result.unsent} were not taken; replay them again in an hour")
+    return output.FINDINGS if result.unsent else output.FINE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from lean_ops.errors import DataFaultError
@@ -56,13 +57,14 @@ class Books:
         )
         return [text for fault, text in checks if fault]
 
-    def check(self, batch_id: str, offenders: list[str]) -> None:
-        """Stop the batch unless it balances."""
+    def check(self, batch_id: str, offenders: Callable[[], list[str]]) -> None:
+        """Stop the batch unless it balances; only then are some of the offending messages looked up."""
         faults = self.faults()
         if faults:
+            some = offenders()
             raise UnbalancedError(
-                f"batch {batch_id} does not balance: {'; '.join(faults)} (such as {', '.join(offenders)})",
-                next_step=f"lean-ops explain {offenders[0] if offenders else 'MESSAGE_ID'}",
+                f"batch {batch_id} does not balance: {'; '.join(faults)} (such as {', '.join(some)})",
+                next_step=f"lean-ops explain {some[0] if some else 'MESSAGE_ID'}",
                 batch_id=batch_id,
                 faults=faults,
             )

@@ -52,7 +52,7 @@ class IcebergTable:
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
-        return self._reader(**{"snapshot-id": str(snapshot)})
+        return self._reader(**{"versionAsOf": str(snapshot)})
 
     def between(self, start: int, end: int) -> DataFrame:
         """What was appended after `start` up to and including `end`; the same snapshot twice means nothing."""
@@ -72,7 +72,9 @@ class IcebergTable:
         self._table.manageSnapshots().createBranch(branch, head).commit()
         return head
 
-    def append(self, frame: DataFrame, branch: str, token: Mapping[str, str], **options: str) -> None:
+    def append(
+        self, frame: DataFrame, token: Mapping[str, str], *, branch: str = "main", **options: str
+    ) -> None:
         """Append to a branch; the token lands in the snapshot's summary, also when there are no rows."""
         writer = frame.writeTo(f"{naming.CATALOG}.{self.name}.branch_{branch}").options(**options)
         for key, value in token.items():

@@ -42,16 +42,6 @@ def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volu
     return volumes
 
 
-def filled_columns(table: Table, snapshot_id: int) -> dict[str, int]:
-    """How many values that are not NULL a snapshot added to each column."""
-    filled: dict[int, int] = defaultdict(int)
-    for file in _added(table, _snapshot(table, snapshot_id)):
-        nulls = file.null_value_counts or {}
-        for field_id, count in (file.value_counts or {}).items():
-            filled[field_id] += count - nulls.get(field_id, 0)
-    return {field.name: filled.get(field.field_id, 0) for field in table.schema().fields}
-
-
 def _from_head(table: Table) -> Iterator[Snapshot]:
     head = table.current_snapshot()
     return _back_from(table, head) if head is not None else iter(())

@@ -64,3 +64,9 @@ def _count(condition: Column) -> Column:
 
 def _total(value: Column) -> Column:
     return F.coalesce(F.sum(value), F.lit(0))
+
+
+def tally(identities: DataFrame, name: str) -> dict[str, int]:
+    """How many identities there are, and their fingerprint."""
+    row = identities.agg(F.count("*").alias("messages"), fingerprint().alias("fingerprint")).collect()[0]
+    return {f"{name}_messages": row.messages, f"{name}_fingerprint": row.fingerprint}

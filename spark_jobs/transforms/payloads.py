@@ -38,10 +38,11 @@ _ENVELOPE = pa.schema(
         ("idempotency_key", _TEXT),
     ]
 )
+_IDENTIFYING = ("message_id", "publish_time", "ingestion_ts", "idempotency_key")
 # One schema for three sorts of rows: a fault has a code, a leaf has a path, the totals have a count.
 DISCOVERY = pa.schema(
     [
-        *(_ENVELOPE.field(name) for name in ("message_id", "publish_time", "ingestion_ts")),
+        *(_ENVELOPE.field(name) for name in _IDENTIFYING),
         ("json_payload", _TEXT),
         ("code", _TEXT),
         ("detail", _TEXT),
@@ -158,7 +159,7 @@ def _fault_rows(chunk: pa.RecordBatch, faults: list[tuple[int, ParseFault]]) -> 
     rows = chunk.take(pa.array([row for row, _ in faults]))
     return _discovery(
         len(faults),
-        {name: rows.column(name) for name in ("message_id", "publish_time", "ingestion_ts", "json_payload")}
+        {name: rows.column(name) for name in (*_IDENTIFYING, "json_payload")}
         | {
             "code": pa.array([fault.code.value for _, fault in faults]),
             "detail": pa.array([fault.detail for _, fault in faults]),

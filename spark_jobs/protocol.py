@@ -1,0 +1,232 @@
+"""The batch protocol: how a hop moves a range of its source into its target exactly once.
+
+    lease ─▶ decide ─▶ plan ─▶ branch ─▶ stage ─▶ audit ─▶ prepare ─▶ publish ─▶ settle
+                │                                                                  ▲
+                └── an open plan that is published already: only settle is left ───┘
+
+Whatever dies, the next run ends in the same tables: before `publish` nothing is visible and the plan is done
+again; `publish` is one atomic commit, refused when the table has moved; after it the token in the table's own
+history says that the batch is done. docs/batch-protocol.md has the failure table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
+from typing import Protocol
+from uuid import uuid4
+
+from pyiceberg.catalog import Catalog
+from pyspark.sql import SparkSession
+
+from lean_ops.accounting import Books
+from lean_ops.aws import lake
+from lean_ops.aws.checkpoints import Checkpoints, State
+from lean_ops.aws.leases import Lease, Leases
+from lean_ops.aws.outbox import Outbox
+from lean_ops.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange, spec_sha256
+from lean_ops.batch_result import BatchResult, PreparedResult
+from lean_ops.errors import DataFaultError
+from lean_ops.next_batch import Decision, Facts, Finish, Read, Refused, Replay, Volume, decide
+from lean_ops.steps import Steps
+from lean_ops.topics import TopicSpec
+from spark_jobs.iceberg import BRANCH_PREFIX, IcebergTable
+
+BITE = Volume(records=2_000_000, bytes=512 * 1024 * 1024)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What the protocol asks of the world outside Spark."""
+
+    catalog: Catalog
+    leases: Leases
+    checkpoints: Checkpoints
+    outbox: Outbox
+    steps: Steps
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_owner: Callable[[], str] = lambda: uuid4().hex
+
+
+@dataclass(frozen=True)
+class OpenBatch:
+    """A batch under way: its plan, its branch, and the target's head that the branch began at."""
+
+    plan: BatchPlan
+    source: IcebergTable
+    target: IcebergTable
+    branch: str
+    head: int
+    days: tuple[date, ...]
+    rows: int
+    columns: str | None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a hop wrote to the branch: the books counted from tables, and what it noticed on the way."""
+
+    books: Books
+    offenders: Callable[[], list[str]]
+    snapshot: int
+    counts: dict[str, int]
+    drift: tuple[dict[str, object], ...]
+    warnings: tuple[str, ...]
+    columns: str
+
+
+class Work(Protocol):
+    """One hop of one topic: its tables, its contract, and how a range becomes rows on a branch."""
+
+    hop: Hop
+    topic: TopicSpec
+    source: tuple[str, str]
+    target: tuple[str, str]
+    contract_version: str
+    contract_sha256: str
+    pii_key_id: str | None
+
+    def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged: ...
+
+
+def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE) -> BatchResult | None:
+    """Do the next batch of a hop, or finish one that was cut off. None when nothing is new."""
+    steps, topic = ports.steps, work.topic.topic
+    steps.about(topic=topic, hop=work.hop)
+    with ExitStack() as held:
+        with steps("acquire_lease"):
+            lease = held.enter_context(Lease(ports.leases, topic, ports.new_owner()))
+        with steps("read_state"):
+            state = ports.checkpoints.load(topic, work.hop)
+        with steps("decide"):
+            decision = _decide(work, ports, state, bite)
+        match decision:
+            case Refused(snapshot):
+                raise DataFaultError(
+                    f"{'.'.join(work.source)}: snapshot {snapshot.snapshot_id} is of kind {snapshot.operation!r}, "
+                    "which no incremental read delivers",
+                    next_step=f"find out who wrote it, then rebuild the topic: lean-ops explain --topic {topic}",
+                    topic=topic,
+                    snapshot_id=snapshot.snapshot_id,
+                )
+            case Finish(plan):
+                steps.about(batch_id=plan.batch_id)
+                return _settle(ports, lease, plan, _prepared(state, plan))
+            case Replay(plan):
+                return _execute(spark, work, ports, lease, plan, state)
+            case Read(source_range):
+                _discard(ports, lease, state)
+                plan = _plan(work, ports, source_range)
+                with steps("open_plan"):
+                    ports.checkpoints.open_plan(lease.claim, plan)
+                return _execute(spark, work, ports, lease, plan, state)
+        _discard(ports, lease, state)
+        return None
+
+
+def _decide(work: Work, ports: Ports, state: State, bite: Volume) -> Decision:
+    source, target = ports.catalog.load_table(work.source), ports.catalog.load_table(work.target)
+    facts = Facts(
+        snapshots=lake.ancestry(source),
+        token=lake.newest_token(target),
+        target_whole=lake.is_whole(target),
+        checkpoint=state.checkpoint.snapshot_id if state.checkpoint else None,
+        open_plan=state.open_plan,
+        bite=bite,
+    )
+    return decide(facts, partial(lake.day_volumes, source))
+
+
+def _plan(work: Work, ports: Ports, source_range: SourceRange) -> BatchPlan:
+    target = ports.catalog.load_table(work.target)
+    return BatchPlan(
+        **source_range.model_dump(),
+        hop=work.hop,
+        topic=work.topic.topic,
+        source_table=".".join(work.source),
+        contract_version=work.contract_version,
+        contract_sha256=work.contract_sha256,
+        spec_sha256=spec_sha256(work.topic),
+        settings=BatchSettings.of(work.topic),
+        pii_key_id=work.pii_key_id,
+        batch_time=ports.clock(),
+        last_column_id=target.metadata.last_column_id,
+    )
+
+
+def _execute(
+    spark: SparkSession, work: Work, ports: Ports, lease: Lease, plan: BatchPlan, state: State
+) -> BatchResult:
+    steps = ports.steps
+    steps.about(batch_id=plan.batch_id)
+    volumes = lake.day_volumes(ports.catalog.load_table(work.source), plan.start_snapshot, plan.end_snapshot)
+    taken = {day: volume for day, volume in volumes.items() if plan.takes(day)}
+    target = IcebergTable(spark, work.target)
+    # A name of its own: whoever still writes to the branch of an earlier attempt cannot touch this one.
+    branch = f"{BRANCH_PREFIX}{lease.claim.owner}"
+    with steps("open_branch"):
+        head = target.open_branch(branch)
+    batch = OpenBatch(
+        plan=plan,
+        source=IcebergTable(spark, work.source),
+        target=target,
+        branch=branch,
+        head=head,
+        days=tuple(sorted(taken)),
+        rows=sum(volume.records for volume in taken.values()),
+        columns=state.columns,
+    )
+    staged = work.stage(spark, batch, ports)
+    staged.books.check(plan.batch_id, staged.offenders)
+    prepared = _prepare(ports, lease, plan, staged)
+    lease.check()
+    with steps("publish"):
+        target.publish(branch)
+    return _settle(ports, lease, plan, prepared)
+
+
+def _prepare(ports: Ports, lease: Lease, plan: BatchPlan, staged: Staged) -> PreparedResult:
+    books = staged.books.as_dict()
+    result = BatchResult.of(
+        plan,
+        published_snapshot=staged.snapshot,
+        counts=staged.counts | {name: value for name, value in books.items() if "fingerprint" not in name},
+        fingerprints={name: str(value) for name, value in books.items() if "fingerprint" in name},
+        drift=staged.drift,
+        warnings=staged.warnings,
+        seconds=dict(ports.steps.seconds),
+    )
+    prepared = PreparedResult(result=result, columns=staged.columns)
+    with ports.steps("prepare"):
+        ports.checkpoints.prepare_result(lease.claim, plan, prepared.model_dump_json())
+    return prepared
+
+
+def _settle(ports: Ports, lease: Lease, plan: BatchPlan, prepared: PreparedResult) -> BatchResult:
+    """The batch is visible: tell the run history, then move the checkpoint and close the plan."""
+    with ports.steps("outbox"):
+        ports.outbox.put(prepared.result)
+    with ports.steps("close_plan"):
+        ports.checkpoints.close(
+            lease.claim,
+            plan,
+            records=prepared.result.counts["source_rows"],
+            columns=prepared.columns,
+            now=ports.clock(),
+        )
+    return prepared.result
+
+
+def _prepared(state: State, plan: BatchPlan) -> PreparedResult:
+    if state.prepared_result is None:
+        raise LookupError(f"batch {plan.batch_id} is published, but its result was never prepared")
+    return PreparedResult.model_validate_json(state.prepared_result)
+
+
+def _discard(ports: Ports, lease: Lease, state: State) -> None:
+    if state.open_plan is not None:
+        with ports.steps("discard_plan"):
+            ports.checkpoints.discard(lease.claim, state.open_plan)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +15,11 @@ import boto3
 import grpc
 import pytest
 
-from lean_ops.repository import Repository, load_environment
-from tests.bridge.harness import PubSub, World, eventually
+from lean_ops.repository import load_environment
+from tests import repositories
+from tests.bridge.harness import PubSub, World, eventually, start
+from tests.repositories import ROOT
 
-ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).parent / "pubsub_server"
 
 
@@ -28,11 +28,13 @@ def build_server() -> Path:
     source = b"".join((SERVER / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
     cache = Path(os.environ.get("LEAN_OPS_CACHE", ROOT / ".cache"))
     binary = cache / f"pubsub-server-{hashlib.sha256(source).hexdigest()[:16]}"
-    if not binary.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        draft = binary.with_suffix(f".{os.getpid()}")
-        subprocess.run(["go", "build", "-o", draft, "."], cwd=SERVER, check=True)
-        draft.rename(binary)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "pubsub-server.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one build, however many workers
+        if not binary.exists():
+            draft = binary.with_suffix(".draft")
+            subprocess.run(["go", "build", "-o", draft, "."], cwd=SERVER, check=True)
+            draft.rename(binary)
     return binary
 
 
@@ -52,9 +54,8 @@ def pubsub() -> Iterator[PubSub]:
 def aws_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    emulator = subprocess.Popen(
-        [sys.executable, "-m", "local.aws_emulator", str(port)],
-        env={**os.environ, "LEAN_OPS_HOME": str(tmp_path_factory.mktemp("aws"))},
+    emulator = start(
+        "local.aws_emulator", str(port), variables={"LEAN_OPS_HOME": str(tmp_path_factory.mktemp("aws"))}
     )
 
     def answers() -> bool:
@@ -73,12 +74,11 @@ def aws_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def world(pubsub: PubSub, aws_endpoint: str, tmp_path: Path) -> World:
     topic = f"t{uuid.uuid4().hex[:8]}"
-    (tmp_path / "topics").mkdir()
-    (tmp_path / "topics" / f"{topic}.yaml").write_text(
-        f"topic: {topic}\nowner: tests\ndescription: One test.\nsource:\n  subscription: {topic}-lean-ops\n"
-    )
-    shutil.copytree(ROOT / "environments", tmp_path / "environments")
-    names = load_environment(Repository(tmp_path), "local").names
+    files = {
+        f"topics/{topic}.yaml": repositories.topic(topic, f"source:\n  subscription: {topic}-lean-ops\n"),
+        "environments/local.yaml": (ROOT / "environments/local.yaml").read_bytes(),
+    }
+    names = load_environment(repositories.repository(tmp_path, files), "local").names
     session = boto3.session.Session("local", "local", region_name=names.region)
     sqs, s3 = (session.client(name, endpoint_url=aws_endpoint) for name in ("sqs", "s3"))
     s3.create_bucket(Bucket=names.ops_bucket)

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
@@ -24,6 +25,8 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from google.pubsub_v1.types import PubsubMessage, Subscription
 from werkzeug.serving import make_server
 
+from local import parent_death
+
 PROJECT = "tests"
 
 
@@ -33,6 +36,19 @@ def eventually(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
+
+
+def start(
+    module: str, *arguments: str, variables: Mapping[str, str], stderr: int | None = None
+) -> subprocess.Popen[str]:
+    """A Python process that cannot outlive this one."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        env={**os.environ, **variables},
+        stderr=stderr,
+        text=True,
+        preexec_fn=partial(parent_death.signal_at_death_of, os.getpid()),  # noqa: PLW1509
+    )
 
 
 @contextmanager
@@ -126,15 +142,10 @@ class Drain:
 class Bridge:
     """The bridge, as a process of its own."""
 
-    def __init__(self, root: Path, variables: dict[str, str], options: Iterable[str] = ()) -> None:
-        command = [sys.executable, "-m", "bridge", "--root", str(root), "--env", "local"]
+    def __init__(self, root: Path, variables: Mapping[str, str], options: Iterable[str]) -> None:
+        place = ("--root", str(root), "--env", "local", "--project", PROJECT, "--listen", "127.0.0.1:0")
         self.log: list[str] = []
-        self.process = subprocess.Popen(
-            [*command, "--project", PROJECT, "--listen", "127.0.0.1:0", *options],
-            env={**os.environ, **variables},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = start("bridge", *place, *options, variables=variables, stderr=subprocess.PIPE)
         self._reader = Thread(target=self._read)
         self._reader.start()
 

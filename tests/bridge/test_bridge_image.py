@@ -6,12 +6,12 @@ import re
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
+from tests.repositories import ROOT
+
 COPIED = re.findall(r"^COPY (\S+) \S+$", (ROOT / "bridge/Dockerfile").read_text(), re.MULTILINE)
 ALLOWED = (ROOT / "bridge/Dockerfile.dockerignore").read_text().splitlines()
 LOCKED = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "locks/bridge.txt").read_text(), re.MULTILINE))

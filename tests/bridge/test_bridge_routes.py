@@ -9,19 +9,17 @@ import pytest
 from bridge import routes
 from lean_ops.errors import ConfigError, LeanOpsError, NotFoundError
 from lean_ops.repository import Repository
+from tests import repositories
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    (tmp_path / "topics").mkdir()
-    return Repository(tmp_path)
+    return repositories.repository(tmp_path)
 
 
 def add(repository: Repository, topic: str, source: str = "") -> None:
-    text = f"topic: {topic}\nowner: tests\ndescription: One test.\n"
-    (repository.topics_folder / f"{topic}.yaml").write_text(
-        text + (f"source:\n  subscription: {source}\n" if source else "")
-    )
+    text = repositories.topic(topic, f"source:\n  subscription: {source}\n" if source else "")
+    (repository.topics_folder / f"{topic}.yaml").write_text(text)
 
 
 def test_all_topics_with_a_subscription_are_carried(repository: Repository) -> None:

@@ -28,7 +28,7 @@ from local.transform import Answer, Destination, Transform, TransformFailedError
 
 logger = logging.getLogger("firehose")
 
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
 
 class StoppedError(Exception):

@@ -52,7 +52,7 @@ class IcebergTable:
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
-        return self._reader(**{"versionAsOf": str(snapshot)})
+        return self._reader(versionAsOf=str(snapshot))
 
     def between(self, start: int, end: int) -> DataFrame:
         """What was appended after `start` up to and including `end`; the same snapshot twice means nothing."""

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from lean_ops.accounting import Books
 from lean_ops.aws import lake
 from lean_ops.aws.checkpoints import Checkpoints, State
+from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange, spec_sha256
@@ -32,6 +33,7 @@ from lean_ops.batch_result import BatchResult, PreparedResult
 from lean_ops.errors import DataFaultError
 from lean_ops.next_batch import Decision, Facts, Finish, Read, Refused, Replay, Volume, decide
 from lean_ops.steps import Steps
+from lean_ops.tables import TableSpec
 from lean_ops.topics import TopicSpec
 from spark_jobs.iceberg import BRANCH_PREFIX, IcebergTable
 
@@ -88,6 +90,7 @@ class Work(Protocol):
     contract_version: str
     contract_sha256: str
     pii_key_id: str | None
+    tables: tuple[TableSpec, ...]
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged: ...
 
@@ -99,6 +102,9 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
     with ExitStack() as held:
         with steps("acquire_lease"):
             lease = held.enter_context(Lease(ports.leases, topic, ports.new_owner()))
+        with steps("ensure_tables"):
+            for spec in work.tables:
+                ensure_table(ports.catalog, spec)
         with steps("read_state"):
             state = ports.checkpoints.load(topic, work.hop)
         with steps("decide"):
@@ -116,15 +122,25 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
                 steps.about(batch_id=plan.batch_id)
                 return _settle(ports, lease, plan, _prepared(state, plan))
             case Replay(plan):
-                return _execute(spark, work, ports, lease, plan, state)
+                return _execute(_Run(spark, work, ports, lease), plan, state.columns)
             case Read(source_range):
                 _discard(ports, lease, state)
                 plan = _plan(work, ports, source_range)
                 with steps("open_plan"):
                     ports.checkpoints.open_plan(lease.claim, plan)
-                return _execute(spark, work, ports, lease, plan, state)
+                return _execute(_Run(spark, work, ports, lease), plan, state.columns)
         _discard(ports, lease, state)
         return None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run that holds the lease."""
+
+    spark: SparkSession
+    work: Work
+    ports: Ports
+    lease: Lease
 
 
 def _decide(work: Work, ports: Ports, state: State, bite: Volume) -> Decision:
@@ -157,35 +173,34 @@ def _plan(work: Work, ports: Ports, source_range: SourceRange) -> BatchPlan:
     )
 
 
-def _execute(
-    spark: SparkSession, work: Work, ports: Ports, lease: Lease, plan: BatchPlan, state: State
-) -> BatchResult:
-    steps = ports.steps
+def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
+    ports, steps = run.ports, run.ports.steps
     steps.about(batch_id=plan.batch_id)
-    volumes = lake.day_volumes(ports.catalog.load_table(work.source), plan.start_snapshot, plan.end_snapshot)
-    taken = {day: volume for day, volume in volumes.items() if plan.takes(day)}
-    target = IcebergTable(spark, work.target)
+    target = IcebergTable(run.spark, run.work.target)
     # A name of its own: whoever still writes to the branch of an earlier attempt cannot touch this one.
-    branch = f"{BRANCH_PREFIX}{lease.claim.owner}"
+    branch = f"{BRANCH_PREFIX}{run.lease.claim.owner}"
     with steps("open_branch"):
         head = target.open_branch(branch)
+    source = ports.catalog.load_table(run.work.source)
+    volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
+    taken = {day: volume.records for day, volume in volumes.items() if plan.takes(day)}
     batch = OpenBatch(
         plan=plan,
-        source=IcebergTable(spark, work.source),
+        source=IcebergTable(run.spark, run.work.source),
         target=target,
         branch=branch,
         head=head,
         days=tuple(sorted(taken)),
-        rows=sum(volume.records for volume in taken.values()),
-        columns=state.columns,
+        rows=sum(taken.values()),
+        columns=columns,
     )
-    staged = work.stage(spark, batch, ports)
+    staged = run.work.stage(run.spark, batch, ports)
     staged.books.check(plan.batch_id, staged.offenders)
-    prepared = _prepare(ports, lease, plan, staged)
-    lease.check()
+    prepared = _prepare(ports, run.lease, plan, staged)
+    run.lease.check()
     with steps("publish"):
         target.publish(branch)
-    return _settle(ports, lease, plan, prepared)
+    return _settle(ports, run.lease, plan, prepared)
 
 
 def _prepare(ports: Ports, lease: Lease, plan: BatchPlan, staged: Staged) -> PreparedResult:

@@ -5,6 +5,7 @@ Invariant: every distinct message of the range ends in Standardized or in parse_
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,9 +16,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from lean_ops import naming, tables
 from lean_ops.accounting import Books
+from lean_ops.aws.schema_store import StoredContract
 from lean_ops.batch_plan import Hop
+from lean_ops.tables import TableSpec
 from lean_ops.topics import TopicSpec
 from spark_jobs import parse_errors
+from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
 from spark_jobs.iceberg import IcebergTable
 from spark_jobs.protocol import OpenBatch, Ports, Staged
@@ -47,6 +51,10 @@ class Standardize:
     @property
     def target(self) -> tuple[str, str]:
         return naming.standardized_table(self.topic.topic)
+
+    @property
+    def tables(self) -> tuple[TableSpec, ...]:
+        return tables.standardized(self.topic.topic), tables.PARSE_ERRORS
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         """Faulty messages to parse_errors, the others to the branch; then both are counted back."""
@@ -175,3 +183,12 @@ def _warnings(conflicting: int, found: Discovered) -> tuple[str, ...]:
         (found.overflow, "some leaves have no column and are kept in _overflow"),
     )
     return tuple(text for true, text in notes if true)
+
+
+def standardize(topic: TopicSpec, contract: StoredContract) -> Standardize:
+    """The hop of a topic under its active contract."""
+    return Standardize(topic, contract.contract.version, contract.sha256)
+
+
+if __name__ == "__main__":
+    sys.exit(main(standardize, sys.argv[1:]))

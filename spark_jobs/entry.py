@@ -1,0 +1,78 @@
+"""How a job starts: arguments from argv, the environment from variables, one JSON result on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+
+from lean_ops import runtime as runtimes
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.checkpoints import Checkpoints
+from lean_ops.aws.clients import client
+from lean_ops.aws.leases import Leases
+from lean_ops.aws.outbox import Outbox
+from lean_ops.aws.schema_store import SchemaStore, StoredContract
+from lean_ops.batch_result import BatchResult
+from lean_ops.job import JobArguments, JobFailure, JobResult, failure_of
+from lean_ops.next_batch import Volume
+from lean_ops.runtime import Runtime
+from lean_ops.steps import Steps
+from lean_ops.topics import TopicSpec
+from spark_jobs.protocol import Ports, Work, run_batch
+from spark_jobs.session import build_session
+
+WorkOf = Callable[[TopicSpec, StoredContract], Work]
+
+
+def main(work_of: WorkOf, argv: Sequence[str]) -> int:
+    """Run a job as a process of its own; the exit code says whether it succeeded."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--arguments", required=True, help="JobArguments as JSON")
+    arguments = JobArguments.model_validate_json(parser.parse_args(argv).arguments)
+    runtime = runtimes.from_variables(os.environ)
+    spark = build_session(runtime)
+    try:
+        result = run_job(spark, work_of, arguments, runtime)
+    finally:
+        spark.stop()
+    sys.stdout.write(result.model_dump_json() + "\n")
+    return 0 if result.failure is None else 1
+
+
+def run_job(spark: SparkSession, work_of: WorkOf, arguments: JobArguments, runtime: Runtime) -> JobResult:
+    """Batch after batch until the hop has caught up. What was published before a failure is part of the answer."""
+    bite = Volume(arguments.bite_records, arguments.bite_bytes)
+    done: list[BatchResult] = []
+    failure: JobFailure | None = None
+    caught_up = False
+    contract = SchemaStore(client(runtime, "s3"), runtime.names).active(arguments.topic.topic)
+    work = work_of(arguments.topic, contract)
+    try:
+        while not caught_up and len(done) < arguments.max_batches:
+            batch = run_batch(spark, work, ports(runtime), bite)
+            caught_up = batch is None
+            done += [batch] if batch is not None else []
+    except Exception as error:  # noqa: BLE001 - the answer names every failure, of whatever kind
+        traceback.print_exc()
+        failure = failure_of(error)
+    return JobResult(
+        topic=work.topic.topic, hop=work.hop, caught_up=caught_up, batches=tuple(done), failure=failure
+    )
+
+
+def ports(runtime: Runtime) -> Ports:
+    """The protocol's ports in an environment."""
+    dynamodb, names = client(runtime, "dynamodb"), runtime.names
+    leases = Leases(dynamodb, names)
+    return Ports(
+        catalog=open_catalog(runtime.environment, runtime.home),
+        leases=leases,
+        checkpoints=Checkpoints(dynamodb, names, leases),
+        outbox=Outbox(dynamodb, names),
+        steps=Steps(),
+    )

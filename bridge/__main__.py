@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -63,17 +64,18 @@ def _couriers(arguments: argparse.Namespace, stopping: Event) -> list[Courier]:
     )
     paths = routes.subscriptions(routes.load(repository, arguments.topics), arguments.project)
     limits = Limits(arguments.max_messages, arguments.max_bytes, arguments.lease_seconds)
-    sqs, s3 = (client(runtime, service, CONNECTION) for service in ("sqs", "s3"))
-    senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="sender")
+    courier = partial(Courier, limits=limits, stopping=stopping, clock=time.monotonic)
+    queue = partial(
+        TopicQueue,
+        names=runtime.names,
+        sqs=client(runtime, "sqs", CONNECTION),
+        s3=client(runtime, "s3", CONNECTION),
+        senders=ThreadPoolExecutor(SENDERS, thread_name_prefix="sender"),
+        stopping=stopping,
+        clock=time.monotonic,
+    )
     return [
-        Courier(
-            topic,
-            Subscription(path, lease_seconds=limits.lease_seconds),
-            TopicQueue(topic, runtime.names, sqs=sqs, s3=s3, senders=senders, stopping=stopping),
-            limits,
-            stopping=stopping,
-            clock=time.monotonic,
-        )
+        courier(topic, Subscription(path, lease_seconds=limits.lease_seconds), queue(topic))
         for topic, path in paths.items()
     ]
 

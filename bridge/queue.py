@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 from typing import Any
 
@@ -20,8 +20,10 @@ from lean_ops.resources import OVERSIZE_PREFIX
 
 LOG = logging.getLogger(__name__)
 
-# Pauses before the second and later attempts. With the timeout below all attempts end within half a lease.
+# Before the second and later attempts.
 PAUSES = (0.1, 0.4, 1.6)
+# No call starts later than this: with the timeout below, a send ends within half a lease even if SQS is silent.
+SEND_SECONDS = 20.0
 # One attempt a call: which entries to send again, and whether a stop was asked for, is decided here.
 CONNECTION = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1})
 # The pool of connections of one client, and so the useful number of sender threads.
@@ -32,7 +34,15 @@ class TopicQueue:
     """The queue of one topic, and the folder for what is too large for it."""
 
     def __init__(
-        self, topic: str, names: Names, *, sqs: Any, s3: Any, senders: Executor, stopping: Event
+        self,
+        topic: str,
+        names: Names,
+        *,
+        sqs: Any,
+        s3: Any,
+        senders: Executor,
+        stopping: Event,
+        clock: Callable[[], float],
     ) -> None:
         self._topic = topic
         self._names = names
@@ -40,21 +50,29 @@ class TopicQueue:
         self._s3 = s3
         self._senders = senders
         self._stopping = stopping
+        self._clock = clock
 
     def send(self, messages: Iterable[Message]) -> set[str]:
         """Send these, in any order; the receipts of those that SQS has confirmed."""
         waiting = [parcel for message in messages if (parcel := self._parcel(message))]
+        call = partial(self._call, last_start=self._clock() + SEND_SECONDS)
         confirmed: set[str] = set()
         for pause in (*PAUSES, None):
-            for accepted in self._senders.map(self._call, calls(waiting)):
+            for accepted in self._senders.map(call, calls(waiting)):
                 confirmed |= accepted
             waiting = [parcel for parcel in waiting if parcel.message.receipt not in confirmed]
-            metrics.REFUSED.labels(self._topic).inc(len(waiting))
             if not waiting or pause is None or self._stopping.wait(pause):
                 break
         return confirmed
 
-    def _call(self, parcels: Sequence[Parcel]) -> set[str]:
+    def _call(self, parcels: Sequence[Parcel], *, last_start: float) -> set[str]:
+        if self._stopping.is_set() or self._clock() >= last_start:
+            return set()
+        accepted = self._accepted(parcels)
+        metrics.REFUSED.labels(self._topic).inc(len(parcels) - len(accepted))
+        return accepted
+
+    def _accepted(self, parcels: Sequence[Parcel]) -> set[str]:
         entries = [{"Id": str(index), "MessageBody": parcel.body} for index, parcel in enumerate(parcels)]
         try:
             answer = self._sqs.send_message_batch(QueueUrl=self._url, Entries=entries)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +22,7 @@ from prometheus_client import REGISTRY
 from werkzeug.test import run_wsgi_app
 
 from bridge.envelope import Message
-from bridge.queue import CONNECTION, PAUSES, TopicQueue
+from bridge.queue import CONNECTION, PAUSES, SEND_SECONDS, TopicQueue
 from lean_ops.naming import Names
 from tests.bridge.harness import serving
 
@@ -33,6 +35,7 @@ class RefusingSqs:
 
     refusals: Counter[str] = field(default_factory=Counter)  # how often still, by message_id
     offered: list[list[str]] = field(default_factory=list)
+    at_offer: Callable[[], None] = lambda: None
     app: Any = field(default_factory=lambda: DomainDispatcherApplication(create_backend_app))
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -41,6 +44,7 @@ class RefusingSqs:
         request = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         ids = {entry["Id"]: json.loads(entry["MessageBody"])["message_id"] for entry in request["Entries"]}
         self.offered.append(list(ids.values()))
+        self.at_offer()
         refused = [entry for entry, message_id in ids.items() if self._refuses(message_id)]
         request["Entries"] = [entry for entry in request["Entries"] if entry["Id"] not in refused]
         answer = self._forward(environ, request) if request["Entries"] else {}
@@ -70,11 +74,18 @@ class Stage:
     sqs: Any
     s3: Any
     stopping: Event = field(default_factory=Event)
+    clock: Callable[[], float] = time.monotonic
 
     def send(self, *messages: Message) -> set[str]:
         with ThreadPoolExecutor(4) as senders:
             queue = TopicQueue(
-                self.topic, self.names, sqs=self.sqs, s3=self.s3, senders=senders, stopping=self.stopping
+                self.topic,
+                self.names,
+                sqs=self.sqs,
+                s3=self.s3,
+                senders=senders,
+                stopping=self.stopping,
+                clock=self.clock,
             )
             return queue.send(messages)
 
@@ -120,10 +131,19 @@ def test_what_is_refused_to_the_end_is_not_confirmed(stage: Stage) -> None:
     assert len(stage.door.offered) == len(PAUSES) + 1
 
 
-def test_a_stop_ends_the_attempts(stage: Stage) -> None:
+def test_a_stop_lets_the_call_in_flight_end_and_starts_no_other(stage: Stage) -> None:
     stage.door.refusals = Counter({"m0": 100})
-    stage.stopping.set()
-    assert stage.send(message(0)) == set()
+    stage.door.at_offer = stage.stopping.set
+    assert stage.send(message(0), message(1)) == {"r1"}
+    assert stage.send(message(2)) == set()
+    assert stage.door.offered == [["m0", "m1"]]
+
+
+def test_no_call_starts_when_the_time_to_send_is_over(stage: Stage) -> None:
+    moments = itertools.chain([0.0, SEND_SECONDS - 1], itertools.repeat(SEND_SECONDS))
+    stage.clock = lambda: next(moments)
+    stage.door.refusals = Counter({"m0": 100})
+    assert stage.send(message(0), message(1)) == {"r1"}
     assert len(stage.door.offered) == 1
 
 

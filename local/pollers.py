@@ -132,7 +132,7 @@ def failed_ids(response: Any, messages: Sequence[Message]) -> set[str]:
     failures = (response or {}).get("batchItemFailures") or []
     named = {failure.get("itemIdentifier") for failure in failures}
     everything = {message["MessageId"] for message in messages}
-    return min(named, everything)
+    return named if everything.issuperset(named) else everything
 
 
 def batch_call(function: Callable[[Any], Any]) -> Callable[[Sequence[Message], Mapping], set[str]]:

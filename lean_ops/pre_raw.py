@@ -2,9 +2,14 @@
 
     distinct RAW + suppressed duplicates + open dlq_errors + open firehose_errors = received
 
-It holds once queues and buffers are empty. `received` is best counted by somebody else (the source's own
-metric, the sender). Without that it is what the processor took plus what is open in `dlq_errors`; this can
-understate by what a dying process had delivered and not yet counted, which `redelivered` bounds from above.
+It holds once queues and buffers are empty, and within a tolerance that is itself counted.
+
+`received` is best counted by somebody else: the source's own metric, the sender. A duplicate that nobody
+suppressed is then a second row in RAW, so there may be as many too few as RAW has rows too many.
+
+Otherwise it is what the processor took, plus what is open in `dlq_errors`. A process that dies after it has
+delivered a batch and before it has counted it leaves messages in RAW that are not counted: they return as
+`redelivered`, or in `dlq_errors` although RAW has them. Delivered but `unremembered`, one is counted twice.
 """
 
 from __future__ import annotations
@@ -15,14 +20,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PreRawBalance:
-    """One topic's books; every number counts messages."""
+    """One topic's books, in messages. `received` may be understated or overstated by this much."""
 
     received: int
     raw: int
     suppressed: int
     open_dlq: int
     open_firehose: int
-    tolerance: int
+    understated: int
+    overstated: int
 
     @property
     def difference(self) -> int:
@@ -31,15 +37,36 @@ class PreRawBalance:
 
     @property
     def balanced(self) -> bool:
-        return 0 <= self.difference <= self.tolerance
+        return -self.overstated <= self.difference <= self.understated
 
 
-def balance(
-    totals: Mapping[str, int], *, raw: int, open_dlq: int, open_firehose: int, received: int | None = None
-) -> PreRawBalance:
-    """The books of a topic, from the processor's lifetime counts and what the tables hold."""
+@dataclass(frozen=True)
+class Holdings:
+    """What a topic's tables hold: rows and distinct messages of RAW, and open messages of the error tables.
+
+    `dlq_in_raw` are messages of `dlq_errors` that RAW has.
+    """
+
+    raw_rows: int
+    raw: int
+    open_dlq: int
+    open_firehose: int
+    dlq_in_raw: int
+
+
+def balance(totals: Mapping[str, int], holdings: Holdings, received: int | None = None) -> PreRawBalance:
+    """The books, from the processor's lifetime counts, the tables, and the source's count if there is one."""
     if received is None:
-        received, tolerance = totals["received"] + open_dlq, totals["redelivered"]
+        received = totals["received"] + holdings.open_dlq
+        understated, overstated = totals["redelivered"] + holdings.dlq_in_raw, totals["unremembered"]
     else:
-        tolerance = 0
-    return PreRawBalance(received, raw, totals["suppressed"], open_dlq, open_firehose, tolerance)
+        understated, overstated = 0, holdings.raw_rows - holdings.raw
+    return PreRawBalance(
+        received,
+        holdings.raw,
+        totals["suppressed"],
+        holdings.open_dlq,
+        holdings.open_firehose,
+        understated,
+        overstated,
+    )

@@ -41,18 +41,19 @@ def arrived(catalog: Catalog, topic: str, identities: Iterable[Identity]) -> set
     return found
 
 
-def distinct(catalog: Catalog, topic: str) -> set[Identity]:
-    """Every message of a topic that is in RAW; as large as the topic."""
+def messages(catalog: Catalog, topic: str) -> tuple[int, set[Identity]]:
+    """The number of a topic's rows in RAW, and its distinct messages: as large as the topic."""
     try:
         table = catalog.load_table(naming.raw_table(topic))
     except NoSuchTableError:
-        return set()
-    found: set[Identity] = set()
+        return 0, set()
+    rows, found = 0, set[Identity]()
     for batch in table.scan(selected_fields=("message_id", "publish_time")).to_arrow_batch_reader():
         times = batch["publish_time"].cast(pa.int64()).to_pylist()
         ids = batch["message_id"].to_pylist()
+        rows += len(ids)
         found.update(Identity(topic, message_id, time) for message_id, time in zip(ids, times, strict=True))
-    return found
+    return rows, found
 
 
 def records_in(catalog: Catalog, path: str) -> Iterator[RawRecord]:

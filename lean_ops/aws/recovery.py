@@ -21,7 +21,7 @@ from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.identity import Identity
 from lean_ops.intake import Delivery, Message, prepare
 from lean_ops.ports import Queue, Stream
-from lean_ops.pre_raw import PreRawBalance, balance
+from lean_ops.pre_raw import Holdings, PreRawBalance, balance
 
 _AT_ONCE = 1_000
 
@@ -77,25 +77,26 @@ def settle(errors: ErrorTable, topic: str, now: int) -> int:
     return len(errors.append(answers))
 
 
-def unresolved(errors: ErrorTable, topic: str) -> set[Identity]:
-    """The messages of a topic that stand open in an error table and are not in RAW."""
-    pending = {each.identity for each in errors.standings(topic) if each.status != "resolved"}
-    return pending - raw_tables.arrived(errors.catalog, topic, pending)
-
-
 def pre_raw_balance(
     catalog: Catalog, books: BreakerTable, topic: str, *, received: int | None = None
 ) -> PreRawBalance:
-    """A topic's books upstream of RAW. A message open in both error tables counts once."""
-    in_firehose = unresolved(error_tables.firehose_errors(catalog), topic)
-    in_dlq = unresolved(error_tables.dlq_errors(catalog), topic) - in_firehose
-    return balance(
-        books.totals(topic),
-        raw=len(raw_tables.distinct(catalog, topic)),
-        open_dlq=len(in_dlq),
+    """A topic's books upstream of RAW, as large as the topic. A message open in both tables counts once."""
+    rows, raw = raw_tables.messages(catalog, topic)
+    in_firehose = _unresolved(error_tables.firehose_errors(catalog), topic) - raw
+    in_dlq = _unresolved(error_tables.dlq_errors(catalog), topic)
+    ever_in_dlq = {each.identity for each in error_tables.dlq_errors(catalog).standings(topic)}
+    holdings = Holdings(
+        raw_rows=rows,
+        raw=len(raw),
+        open_dlq=len(in_dlq - raw - in_firehose),
         open_firehose=len(in_firehose),
-        received=received,
+        dlq_in_raw=len(ever_in_dlq & raw),
     )
+    return balance(books.totals(topic), holdings, received)
+
+
+def _unresolved(errors: ErrorTable, topic: str) -> set[Identity]:
+    return {each.identity for each in errors.standings(topic) if each.status != "resolved"}
 
 
 def replay(

@@ -46,6 +46,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
     @group.command()
     def replay(
         topic: Topic,
+        *,
         since: Since = None,
         code: Code = None,
         dry_run: DryRun = False,

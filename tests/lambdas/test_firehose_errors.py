@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from typing import Any
@@ -18,9 +17,8 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.recovery import ReplayResult
 from lean_ops.firehose_failures import UNREADABLE
 from lean_ops.raw_record import RawRecord
-from tests.lambdas.world import TOPIC, World
+from tests.lambdas.world import TOPIC, World, error_line
 
-KEY = "firehose-errors/processing-failed/2026/11/18/10/lo-raw-1-2026-11-18-10-00-00-x"
 SENT = 1_794_996_000_000_000
 
 
@@ -28,24 +26,9 @@ def record(message_id: str, topic: str = TOPIC) -> RawRecord:
     return RawRecord(message_id, topic, SENT, SENT // 1000, "k", '{"a":  1.10}')
 
 
-def line(text: str, code: str = "Iceberg.MissingColumnWithinRecord") -> str:
-    return json.dumps(
-        {
-            "attemptsMade": 1,
-            "arrivalTimestamp": 1794996000000,
-            "errorCode": code,
-            "errorMessage": "No column.",
-            "attemptEndingTimestamp": 1794996060000,
-            "rawData": base64.b64encode(text.encode()).decode(),
-        }
-    )
-
-
-def collect(world: World, *lines: str, key: str = KEY) -> dict[str, int]:
+def collect(world: World, *lines: str) -> dict[str, int]:
     """Firehose writes an object, and EventBridge tells of it."""
-    bucket = world.runtime.names.ops_bucket
-    world.aws.s3.put_object(Bucket=bucket, Key=key, Body="\n".join(lines).encode())
-    return announce(world, key)
+    return announce(world, world.write_error_object("iceberg-failed", *lines))
 
 
 def announce(world: World, key: str) -> dict[str, int]:
@@ -92,19 +75,19 @@ def uncommitted_file(world: World, *records: RawRecord) -> str:
 
 def test_a_failed_record_becomes_a_row_under_its_own_identity(world: World) -> None:
     text = raw_record.text(record("m1"))
-    assert collect(world, line(text), line(raw_record.text(record("m2", "payments")))) == {"rows": 2}
+    assert collect(world, error_line(text), error_line(raw_record.text(record("m2", "payments")))) == {
+        "rows": 2
+    }
     one = next(row for row in rows(world) if row["topic_name"] == TOPIC)
     assert (one["message_id"], one["status"], one["attempt"]) == ("m1", "open", 1)
-    assert (one["error_code"], one["record"], one["archive_key"]) == (
-        "Iceberg.MissingColumnWithinRecord",
-        text,
-        KEY,
-    )
+    assert (one["error_code"], one["record"]) == ("Iceberg.MissingColumnWithinRecord", text)
+    assert one["archive_key"].startswith("firehose-errors/iceberg-failed/")
 
 
 def test_an_object_collected_again_adds_nothing(world: World) -> None:
-    assert collect(world, line(raw_record.text(record("m1"))), "not a record") == {"rows": 2}
-    assert announce(world, KEY) == {"rows": 0}
+    key = world.write_error_object("iceberg-failed", error_line(raw_record.text(record("m1"))), "no record")
+    assert announce(world, key) == {"rows": 2}
+    assert announce(world, key) == {"rows": 0}
     assert announce(world, "other/prefix") == {"rows": 0}
 
 
@@ -142,7 +125,7 @@ def test_a_data_file_that_is_gone_is_kept_by_its_path(world: World) -> None:
 
 def test_a_replayed_record_reaches_raw_as_it_was_and_its_row_is_resolved(world: World) -> None:
     """It goes to Firehose itself: the processor remembers having delivered it."""
-    collect(world, line(raw_record.text(record("m1"))))
+    collect(world, error_line(raw_record.text(record("m1"))))
     result, again = replay(world), replay(world)
     assert (result.sent, again.sent, again.in_flight) == (1, 0, 1)
     assert world.firehose.rows == [record("m1")]
@@ -172,9 +155,9 @@ def test_a_failure_of_a_commit_that_had_happened_is_resolved_without_a_replay(wo
 
 
 def test_a_record_that_fails_again_is_open_again(world: World) -> None:
-    collect(world, line(raw_record.text(record("m1"))))
+    collect(world, error_line(raw_record.text(record("m1"))))
     replay(world)
-    collect(world, line(raw_record.text(record("m1"))), key=f"{KEY}-later")
+    collect(world, error_line(raw_record.text(record("m1"))))
     assert [(row["attempt"], row["status"]) for row in rows(world)] == [
         (1, "open"),
         (2, "replayed"),
@@ -183,7 +166,7 @@ def test_a_record_that_fails_again_is_open_again(world: World) -> None:
 
 
 def test_what_firehose_refuses_is_counted_and_stays_unresolved(world: World) -> None:
-    collect(world, line(raw_record.text(record("m1"))))
+    collect(world, error_line(raw_record.text(record("m1"))))
     world.firehose.down = True
     result = replay(world)
     assert (result.sent, result.unsent) == (0, 1)
@@ -191,8 +174,7 @@ def test_what_firehose_refuses_is_counted_and_stays_unresolved(world: World) -> 
 
 
 def test_missed_events_are_made_good_by_collecting_every_object(world: World) -> None:
-    collect(world, line(raw_record.text(record("m1"))))
-    bucket = world.runtime.names.ops_bucket
-    world.aws.s3.put_object(Bucket=bucket, Key=f"{KEY}-missed", Body=line(raw_record.text(record("m2"))))
+    collect(world, error_line(raw_record.text(record("m1"))))
+    world.write_error_object("iceberg-failed", error_line(raw_record.text(record("m2"))))
     assert collector._collector().collect_all(time.time()) == 1
     assert {row["message_id"] for row in rows(world)} == {"m1", "m2"}

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import boto3
 import botocore.handlers
@@ -24,6 +25,7 @@ from moto import mock_aws
 from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 
 from lambdas.dlq_drainer import handler as dlq_drainer
 from lambdas.firehose_errors import handler as firehose_errors
@@ -37,7 +39,7 @@ from lean_ops.aws.patience import Patience
 from lean_ops.environments import EnvironmentSpec
 from lean_ops.intake import Ports
 from lean_ops.raw_record import RawRecord
-from lean_ops.resources import DELIVERY, QUEUES, STATE_TABLES
+from lean_ops.resources import DELIVERY, FIREHOSE_ERROR_PREFIX, QUEUES, STATE_TABLES
 from lean_ops.runtime import Runtime
 from local import moto_queues
 
@@ -74,9 +76,7 @@ class Calls:
 
     def before(self, event_name: str, params: dict[str, Any], **_: Any) -> Any:
         name = event_name.removeprefix("before-call.")
-        self.made.append(name)
-        if self.kill_before == len(self.made) - 1:
-            raise Killed(name)
+        self._begin(name)
         code = self.refuse(name)
         if code:
             return SimpleNamespace(status_code=400), _error(code, 400)
@@ -85,8 +85,27 @@ class Calls:
 
     def after(self, event_name: str, parsed: dict[str, Any], **_: Any) -> None:
         self.edit_answer(event_name.removeprefix("after-call."), parsed)
+        self._end()
+
+    def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A call that does not go through botocore, seen as one that does."""
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            self._begin(name)
+            answer = call(*arguments, **options)
+            self._end()
+            return answer
+
+        return watched
+
+    def _begin(self, name: str) -> None:
+        self.made.append(name)
+        if self.kill_before == len(self.made) - 1:
+            raise Killed(f"before {name}")
+
+    def _end(self) -> None:
         if self.kill_after == len(self.made) - 1:
-            raise Killed(event_name)
+            raise Killed(f"after {self.made[-1]}")
 
     def count(self, service: str) -> int:
         return sum(name.startswith(f"{service}.") for name in self.made)
@@ -223,17 +242,41 @@ class World:
             self.process(topic)
         self.time_passes()
 
-    def land(self) -> None:
-        """Firehose's buffer reaches RAW."""
-        for topic in {row.topic_name for row in self.firehose.rows}:
+    def land(self, fails: Callable[[RawRecord], bool] = lambda _: False) -> None:
+        """Firehose's buffer reaches RAW; what fails becomes an object under the error prefix."""
+        buffered, failed = self.firehose.rows, [row for row in self.firehose.rows if fails(row)]
+        self.firehose.accepted.clear()
+        for topic in {row.topic_name for row in buffered}:
             table = ensure_table(self.catalog, tables.raw(topic))
             rows = [
                 {name: getattr(row, name) for name in row.__struct_fields__}
-                for row in self.firehose.rows
-                if row.topic_name == topic
+                for row in buffered
+                if row.topic_name == topic and row not in failed
             ]
             table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
-        self.firehose.accepted.clear()
+        if failed:
+            lines = [error_line(raw_record.text(row)) for row in failed]
+            self.write_error_object("iceberg-failed", *lines)
+
+    def write_error_object(self, kind: str, *lines: str) -> str:
+        """As Firehose does it; returns the key."""
+        key = f"{FIREHOSE_ERROR_PREFIX}{kind}/2026/11/18/10/lo-raw-1-{uuid4()}"
+        self.aws.s3.put_object(Bucket=self.runtime.names.ops_bucket, Key=key, Body="\n".join(lines).encode())
+        return key
+
+
+def error_line(text: str, code: str = "Iceberg.MissingColumnWithinRecord") -> str:
+    """A failed record as Firehose writes it down."""
+    return json.dumps(
+        {
+            "attemptsMade": 1,
+            "arrivalTimestamp": 1794996000000,
+            "errorCode": code,
+            "errorMessage": "No column.",
+            "attemptEndingTimestamp": 1794996060000,
+            "rawData": base64.b64encode(text.encode()).decode(),
+        }
+    )
 
 
 def sqs_record(message: dict[str, Any], arn: str) -> dict[str, Any]:
@@ -285,6 +328,7 @@ def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         world = World(runtime, aws, calls, firehose, pauses)
         for name, value in runtime.variables().items():
             patched.setenv(name, value)
+        patched.setattr(SqlCatalog, "commit_table", calls.watch("catalog.Commit", SqlCatalog.commit_table))
         _wire(world, patched)
         yield world
         clients._session.cache_clear()

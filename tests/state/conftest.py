@@ -1,10 +1,11 @@
-"""State tests run on moto inside this process, corrected as the local stack corrects it, and on SQLite."""
+"""State tests: DynamoDB and S3 are moto inside this process, the lake is SQLite and files, or Glue and S3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 import pytest
@@ -12,10 +13,12 @@ from moto import mock_aws
 from pyiceberg.catalog import Catalog
 
 from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.clients import Stack
 from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.naming import Names
 from lean_ops.resources import STATE_TABLES
 from local import moto_corrections
+from tests.local.conftest import Emulator, an_emulator
 
 ENVIRONMENT = EnvironmentSpec(
     name="test",
@@ -62,6 +65,25 @@ def dynamodb(aws: None, names: Names) -> Any:
     return client
 
 
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with an_emulator(tmp_path_factory.mktemp("emulator")) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "glue"])
+def open_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Catalog]:
+    """Opens the same lake again and again, as several processes would: on files, or on the emulated AWS."""
+    if request.param == "sqlite":
+        return lambda: open_catalog(ENVIRONMENT, tmp_path)
+    emulator: Emulator = request.getfixturevalue("emulator")
+    on_glue = ENVIRONMENT.model_copy(update={"catalog": CatalogSpec(kind="glue")})
+    Stack(on_glue.name, emulator.pid, {"aws": emulator.endpoint}, {}).write(tmp_path)
+    urlopen(Request(f"{emulator.endpoint}/moto-api/reset", method="POST"), timeout=20)  # noqa: S310
+    emulator.client("s3").create_bucket(Bucket=on_glue.names.lake_bucket)
+    return lambda: open_catalog(on_glue, tmp_path)
+
+
 @pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return open_catalog(ENVIRONMENT, tmp_path)
+def catalog(open_lake: Callable[[], Catalog]) -> Catalog:
+    return open_lake()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from lean_ops import columns, ops_tables, tables
-from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import add_columns, ensure_table
 from lean_ops.contracts import ColumnSpec, ContractSpec
 from lean_ops.errors import LeanOpsError
 from lean_ops.tables import Column, TableSpec
-from tests.state.conftest import ENVIRONMENT
 
 CONTRACT = ContractSpec(
     table_name="orders",
@@ -171,20 +169,21 @@ def test_another_partitioning_is_refused(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_many_who_create_and_evolve_at_once_end_in_one_table(*, tmp_path: Path, exists: bool) -> None:
+def test_many_who_create_and_evolve_at_once_end_in_one_table(
+    *, open_lake: Callable[[], Catalog], exists: bool
+) -> None:
     workers = 6
     if exists:
-        ensure_table(open_catalog(ENVIRONMENT, tmp_path), CURATED)
+        ensure_table(open_lake(), CURATED)
+    lakes = [open_lake() for _ in range(workers)]
     line = threading.Barrier(workers)
 
     def run(worker: int) -> None:
-        catalog = open_catalog(ENVIRONMENT, tmp_path)
         line.wait(20)
-        ensure_table(catalog, with_column(CURATED, Column(f"colour_{worker}", "string")))
+        ensure_table(lakes[worker], with_column(CURATED, Column(f"colour_{worker}", "string")))
 
-    open_catalog(ENVIRONMENT, tmp_path)
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, range(workers)))
-    table = open_catalog(ENVIRONMENT, tmp_path).load_table(CURATED.identifier)
+    table = open_lake().load_table(CURATED.identifier)
     assert {f"colour_{worker}" for worker in range(workers)} <= set(shape(table))
     assert len(table.snapshots()) == 1

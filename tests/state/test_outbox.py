@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog import Catalog
 
 from lean_ops import ops_tables
+from lean_ops.aws import row_filters
 from lean_ops.aws.append_missing import append_missing
-from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import LeaseHeldError, Leases, epoch_millis
 from lean_ops.aws.outbox import FLUSH_LEASE, Outbox, flush
 from lean_ops.batch_plan import SourceRange
@@ -26,7 +26,6 @@ from lean_ops.naming import Names
 from lean_ops.outbox import OpsEvent, batch_events
 from lean_ops.steps import Steps
 from tests.batch_plans import plan_of
-from tests.state.conftest import ENVIRONMENT
 
 MIDNIGHT = datetime(2026, 11, 18, tzinfo=UTC)
 
@@ -204,22 +203,20 @@ def test_only_one_flush_runs_at_a_time(
     assert flushed() == {"job_run_history": 1, "drift_log": 1}
 
 
-def test_of_writers_that_append_the_same_rows_at_once_each_row_is_kept_once(tmp_path: Path) -> None:
+def test_of_writers_that_append_the_same_rows_at_once_each_row_is_kept_once(
+    open_lake: Callable[[], Catalog],
+) -> None:
     """A flush that lost its lease while it slept is such a writer."""
-    from lean_ops.aws import row_filters  # noqa: PLC0415
-    from lean_ops.aws.ddl import ensure_table  # noqa: PLC0415
-
-    writers = 4
-    spec = ops_tables.DRIFT_LOG
-    ensure_table(open_catalog(ENVIRONMENT, tmp_path), spec)
+    writers, spec = 4, ops_tables.DRIFT_LOG
+    ensure_table(open_lake(), spec)
+    lakes = [open_lake() for _ in range(writers)]
     events = [batch_events(result(number))[1].values for number in range(2, 12)]
     line = threading.Barrier(writers)
 
     def write(writer: int) -> int:
-        catalog = open_catalog(ENVIRONMENT, tmp_path)
         line.wait(20)
         return append_missing(
-            catalog,
+            lakes[writer],
             spec.identifier,
             events[writer : writer + 6],
             key="event_id",
@@ -228,7 +225,7 @@ def test_of_writers_that_append_the_same_rows_at_once_each_row_is_kept_once(tmp_
 
     with ThreadPoolExecutor(writers) as pool:
         counts = list(pool.map(write, range(writers)))
-    ids = [row["event_id"] for row in rows(open_catalog(ENVIRONMENT, tmp_path), "drift_log")]
+    ids = [row["event_id"] for row in rows(open_lake(), "drift_log")]
     assert sum(counts) == len(ids) == len(set(ids)) == 9
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lean_ops.errors import LeanOpsError
-from local import parent_death
+from lean_ops import parent_death
 
 _TAIL_LINES = 5
 _POLL_SECONDS = 0.05

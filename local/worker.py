@@ -15,7 +15,7 @@ import msgspec
 
 from lean_ops import resources
 from lean_ops import runtime as runtimes
-from local import parent_death
+from lean_ops import parent_death
 from local import settings as local_settings
 from local.functions import Function
 from local.settings import Settings

@@ -17,6 +17,7 @@ from lean_ops.aws.clients import client
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.schema_store import SchemaStore, StoredContract
+from lean_ops.batch_plan import Hop
 from lean_ops.batch_result import BatchResult
 from lean_ops.job import JobArguments, JobFailure, JobResult, failure_of
 from lean_ops.next_batch import Volume
@@ -29,7 +30,7 @@ from spark_jobs.session import build_session
 WorkOf = Callable[[TopicSpec, StoredContract], Work]
 
 
-def main(work_of: WorkOf, argv: Sequence[str]) -> int:
+def main(hop: Hop, work_of: WorkOf, argv: Sequence[str]) -> int:
     """Run a job as a process of its own; the exit code says whether it succeeded."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--arguments", required=True, help="JobArguments as JSON")
@@ -37,22 +38,24 @@ def main(work_of: WorkOf, argv: Sequence[str]) -> int:
     runtime = runtimes.from_variables(os.environ)
     spark = build_session(runtime)
     try:
-        result = run_job(spark, work_of, arguments, runtime)
+        result = run_job(spark, hop, work_of, arguments, runtime)
     finally:
         spark.stop()
     sys.stdout.write(result.model_dump_json() + "\n")
     return 0 if result.failure is None else 1
 
 
-def run_job(spark: SparkSession, work_of: WorkOf, arguments: JobArguments, runtime: Runtime) -> JobResult:
+def run_job(
+    spark: SparkSession, hop: Hop, work_of: WorkOf, arguments: JobArguments, runtime: Runtime
+) -> JobResult:
     """Batch after batch until the hop has caught up. What was published before a failure is part of the answer."""
     bite = Volume(arguments.bite_records, arguments.bite_bytes)
     done: list[BatchResult] = []
     failure: JobFailure | None = None
     caught_up = False
-    contract = SchemaStore(client(runtime, "s3"), runtime.names).active(arguments.topic.topic)
-    work = work_of(arguments.topic, contract)
+    topic = arguments.topic
     try:
+        work = work_of(topic, SchemaStore(client(runtime, "s3"), runtime.names).active(topic.topic))
         while not caught_up and len(done) < arguments.max_batches:
             batch = run_batch(spark, work, ports(runtime), bite)
             caught_up = batch is None
@@ -60,9 +63,7 @@ def run_job(spark: SparkSession, work_of: WorkOf, arguments: JobArguments, runti
     except Exception as error:  # noqa: BLE001 - the answer names every failure, of whatever kind
         traceback.print_exc()
         failure = failure_of(error)
-    return JobResult(
-        topic=work.topic.topic, hop=work.hop, caught_up=caught_up, batches=tuple(done), failure=failure
-    )
+    return JobResult(topic=topic.topic, hop=hop, caught_up=caught_up, batches=tuple(done), failure=failure)
 
 
 def ports(runtime: Runtime) -> Ports:

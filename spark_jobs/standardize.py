@@ -191,4 +191,4 @@ def standardize(topic: TopicSpec, contract: StoredContract) -> Standardize:
 
 
 if __name__ == "__main__":
-    sys.exit(main(standardize, sys.argv[1:]))
+    sys.exit(main("standardize", standardize, sys.argv[1:]))

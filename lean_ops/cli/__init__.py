@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import dlq, doctor, local, ops, output, schema, send, sql, topics
+from lean_ops.cli import dlq, doctor, local, ops, output, run, schema, send, sql, topics
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(dlq.firehose_app, name="firehose")
 app.command()(doctor.doctor)
 app.command()(send.send)
+app.command()(run.run)
 app.command()(sql.sql)
 
 

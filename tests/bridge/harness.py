@@ -25,7 +25,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from google.pubsub_v1.types import PubsubMessage, Subscription
 from werkzeug.serving import make_server
 
-from local import parent_death
+from lean_ops import parent_death
 
 PROJECT = "tests"
 

@@ -70,7 +70,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
     from lean_ops.findings import printable
 
-    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")  # a cut name is a name that cannot be copied
     for row in rows:
         drawn.add_row(*("" if cell is None else printable(str(cell)) for cell in row))
     fits = sys.stdout.isatty() or "COLUMNS" in os.environ

@@ -1,0 +1,105 @@
+"""A local stack under test, driven the way a person drives it: by commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lean_ops.aws import clients
+from lean_ops.aws.clients import Stack
+from lean_ops.repository import Repository
+from lean_ops.runtime import Runtime, from_repository
+from tests.repositories import ROOT
+
+# Times so short that a broken message has used up its five receives within seconds.
+FAST = ("visibility_seconds=1", "batch_window_seconds=0.2", "schedule_seconds=1", "buffer_seconds=0.5")
+
+
+@dataclass(frozen=True)
+class LocalStack:
+    """The commands of one environment and home folder."""
+
+    home: Path
+    env: str = "local"
+
+    @property
+    def runtime(self) -> Runtime:
+        return from_repository(Repository(ROOT), self.env, self._variables())
+
+    @property
+    def facts(self) -> Stack:
+        return clients.local_stack(self.runtime)
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+        """A command and its outcome."""
+        command = [str(Path(sys.executable).with_name("lean-ops")), *arguments, "--root", str(ROOT)]
+        done = subprocess.run(
+            [*command, "--env", self.env],
+            env=self._variables(),
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    def command(self, *arguments: str, stdin: bytes = b"") -> str:
+        """What a command that has to succeed printed."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def up(self, *settings: str, ports: Iterable[str] = ()) -> None:
+        pairs = [f"--set={pair}" for pair in (*FAST, *settings)] + [f"--port={pair}" for pair in ports]
+        self.command("local", "up", "--detach", *pairs)
+
+    def send(self, topic: str, messages: Iterable[Mapping[str, Any] | str], entry: str = "sqs") -> None:
+        lines = [each if isinstance(each, str) else json.dumps(each) for each in messages]
+        self.command("send", topic, "-", "--entry", entry, stdin="\n".join(lines).encode())
+
+    def drain(self) -> None:
+        self.command("local", "drain", "--timeout", "120")
+
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        return list(json.loads(self.command("sql", query, "--json")))
+
+    def client(self, service: str) -> Any:
+        return clients.client(self.runtime, service)
+
+    def trouble(self, **faults: Any) -> None:
+        """Tell Firehose to misbehave; without arguments, to behave."""
+        url = f"{self.facts.endpoint('firehose')}/faults"
+        urllib.request.urlopen(url, json.dumps(faults).encode()).close()  # noqa: S310
+
+    def _variables(self) -> dict[str, str]:
+        return os.environ | {"LEAN_OPS_HOME": str(self.home), "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def running(home: Path, env: str = "local", *settings: str) -> Iterator[LocalStack]:
+    """A stack that is up, and that is down afterwards whatever the test did."""
+    stack = LocalStack(home, env)
+    stack.up(*settings)
+    try:
+        yield stack
+    finally:
+        stack.run("local", "down")
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The first true value; a condition that never holds fails the test."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+    return value

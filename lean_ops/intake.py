@@ -150,6 +150,7 @@ def _tally(messages: Sequence[tuple[str, Message]], attempt: _Attempt, *, reject
         elif receipt.sqs_id != message.delivery.sqs_id:
             counts["suppressed"] += 1
             counts["conflicting"] += receipt.payload != _receipt(message).payload
+            counts["repeated"] += message.delivery.receives > 1
         elif key in attempt.new:
             counts["accepted"] += 1
             counts["retimed"] += message.envelope.retimed

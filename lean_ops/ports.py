@@ -20,11 +20,16 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of a batch, in messages. `conflicting`, `retimed`, `unremembered` are parts of others."""
+    """What became of a batch, in messages.
+
+    Parts of `suppressed`: `conflicting` had another payload, `repeated` came by a later receive and may have
+    been counted before. Parts of `accepted`: `retimed` and `unremembered`.
+    """
 
     accepted: int = 0
     suppressed: int = 0
     conflicting: int = 0
+    repeated: int = 0
     redelivered: int = 0
     rejected: int = 0
     refused: int = 0

@@ -5,7 +5,8 @@
 It holds once queues and buffers are empty, and within a tolerance that is itself counted.
 
 `received` is best counted by somebody else: the source's own metric, the sender. A duplicate that nobody
-suppressed is then a second row in RAW, so there may be as many too few as RAW has rows too many.
+suppressed is then a second row in RAW, so there may be as many too few as RAW has rows too many; one that was
+suppressed by a process that then died is suppressed and counted again, which `repeated` bounds.
 
 Otherwise it is what the processor took, plus what is open in `dlq_errors`. A process that dies after it has
 delivered a batch and before it has counted it leaves messages in RAW that are not counted: they return as
@@ -60,7 +61,7 @@ def balance(totals: Mapping[str, int], holdings: Holdings, received: int | None 
         received = totals["received"] + holdings.open_dlq
         understated, overstated = totals["redelivered"] + holdings.dlq_in_raw, totals["unremembered"]
     else:
-        understated, overstated = 0, holdings.raw_rows - holdings.raw
+        understated, overstated = totals["repeated"], holdings.raw_rows - holdings.raw
     return PreRawBalance(
         received,
         holdings.raw,

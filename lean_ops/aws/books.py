@@ -15,7 +15,16 @@ from lean_ops.breaker import Breaker, State, window_of
 from lean_ops.errors import RetryableError
 from lean_ops.ports import Tally
 
-_TOTALS = ("received", "accepted", "suppressed", "conflicting", "redelivered", "retimed", "unremembered")
+_TOTALS = (
+    "received",
+    "accepted",
+    "suppressed",
+    "conflicting",
+    "repeated",
+    "redelivered",
+    "retimed",
+    "unremembered",
+)
 _ADD_TOTALS = ", ".join(f"total_{name} :{name}" for name in _TOTALS)
 
 # An update expression and the condition under which it may happen.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -21,6 +22,7 @@ from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import client
 from lean_ops.errors import LeanOpsError, NotFoundError
 from lean_ops.findings import nearest
+from lean_ops.named_sql import quoted
 from lean_ops.runtime import Runtime
 
 _REFERENCE = re.compile(
@@ -40,14 +42,22 @@ class Answer:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def query(runtime: Runtime, statement: str) -> Answer:
-    """Run one statement; tables are named by database and name."""
-    return _duckdb(runtime, statement) if runtime.environment.emulated else _athena(runtime, statement)
+Pins = Mapping[tuple[str, str], int]
 
 
-def _duckdb(runtime: Runtime, statement: str) -> Answer:
+def query(runtime: Runtime, statement: str, pins: Pins = MappingProxyType({})) -> Answer:
+    """Run one statement; tables are named by database and name, and pinned to a snapshot where one is given."""
+    if runtime.environment.emulated:
+        return _duckdb(runtime, statement, pins)
+    for identifier, snapshot in pins.items():
+        table = quoted(identifier)
+        statement = statement.replace(table, f"{table} for version as of {snapshot}")
+    return _athena(runtime, statement)
+
+
+def _duckdb(runtime: Runtime, statement: str, pins: Pins) -> Answer:
     catalog = open_catalog(runtime.environment, runtime.home)
-    with connect(catalog, statement) as connection:
+    with connect(catalog, statement, pins) as connection:
         try:
             cursor = connection.execute(statement)
             return Answer(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
@@ -57,14 +67,14 @@ def _duckdb(runtime: Runtime, statement: str) -> Answer:
             ) from error
 
 
-def connect(catalog: Catalog, statement: str) -> duckdb.DuckDBPyConnection:
+def connect(catalog: Catalog, statement: str, pins: Pins = MappingProxyType({})) -> duckdb.DuckDBPyConnection:
     """A connection that sees the tables a statement names, and nothing else of this machine."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": False})
     connection.execute("set TimeZone = 'UTC'")
     references = {(database.lower(), table.lower()) for database, table in _REFERENCE.findall(statement)}
     for database, name in sorted(references):
         connection.execute(f'create schema if not exists "{database}"')
-        parts = list(_parts(_load(catalog, database, name)))
+        parts = list(_parts(_load(catalog, database, name), pins.get((database, name))))
         for index, part in enumerate(parts):
             connection.register(f"{database}__{name}__{index}", part)
         union = " union all by name ".join(
@@ -95,10 +105,10 @@ def _load(catalog: Catalog, database: str, name: str) -> Table:
         ) from None
 
 
-def _parts(table: Table) -> Iterator[ds.Dataset | pa.Table]:
+def _parts(table: Table, snapshot: int | None) -> Iterator[ds.Dataset | pa.Table]:
     """The table as things DuckDB can scan: files without deletes stay lazy, the others are read and merged."""
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
-    tasks = list(table.scan().plan_files())
+    tasks = list(table.scan(snapshot_id=snapshot).plan_files())
     plain = [task for task in tasks if not task.delete_files]
     yield _dataset(table, plain, schema)
     touched = [task for task in tasks if task.delete_files]

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import dlq, doctor, local, ops, output, run, schema, send, sql, topics
+from lean_ops.cli import dlq, doctor, local, ops, output, run, schema, send, sql, topics, verify
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command()(doctor.doctor)
 app.command()(send.send)
 app.command()(run.run)
 app.command()(sql.sql)
+app.command()(verify.verify)
 
 
 def main() -> None:

@@ -36,11 +36,10 @@ class Answer:
 
 def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> Answer:
     """As a user: a process of its own, without a terminal and with nothing to read from."""
-    environment = {key: value for key, value in os.environ.items() if key not in _FELT}
     done = subprocess.run(
         [PROGRAM, *arguments],
         cwd=cwd,
-        env=environment | variables,
+        env=_environment() | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=60,
@@ -54,6 +53,7 @@ def call(*arguments: str | Path) -> Answer:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code = 0
     with (
+        mock.patch.dict(os.environ, _environment(), clear=True),
         mock.patch.object(sys, "argv", ["lean-ops", *map(str, arguments)]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -63,6 +63,10 @@ def call(*arguments: str | Path) -> Answer:
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Answer(code, _text(out), _text(err))
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key not in _FELT}
 
 
 def _text(stream: io.TextIOWrapper) -> str:

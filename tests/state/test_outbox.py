@@ -172,7 +172,7 @@ def test_a_flush_that_dies_anywhere_is_completed_by_the_next_one(
     catalog: Catalog, outbox: Outbox, flushed: Callable[..., dict[str, int]], step: str, when: str
 ) -> None:
     outbox.put(result(2))
-    outbox.put(result(3))
+    outbox.put(result(3, MIDNIGHT + timedelta(days=5)))
     with pytest.raises(SystemExit):
         flushed(Deadly(step, when))
     outbox.put(result(4))
@@ -227,6 +227,14 @@ def test_of_writers_that_append_the_same_rows_at_once_each_row_is_kept_once(
         counts = list(pool.map(write, range(writers)))
     ids = [row["event_id"] for row in rows(open_lake(), "drift_log")]
     assert sum(counts) == len(ids) == len(set(ids)) == 9
+
+
+def test_of_rows_with_one_key_the_first_is_kept(catalog: Catalog) -> None:
+    ensure_table(catalog, ops_tables.DRIFT_LOG)
+    told = [{"event_id": "1", "detected_ts": MIDNIGHT, "details": text} for text in ("first", "second")]
+    everywhere = row_filters.on_days("detected_ts", MIDNIGHT.date(), MIDNIGHT.date())
+    assert append_missing(catalog, ("ops_db", "drift_log"), told, key="event_id", where=everywhere) == 1
+    assert [row["details"] for row in rows(catalog, "drift_log")] == ["first"]
 
 
 def test_two_thousand_drifts_and_a_large_result_fit(

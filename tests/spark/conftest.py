@@ -1,0 +1,120 @@
+"""One warm Spark application for all tests of a worker, on files and on the emulated Glue and S3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lean_ops import tables
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.clients import Stack, client
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.resources import STATE_TABLES
+from lean_ops.runtime import Runtime
+from spark_jobs.session import build_session
+from tests.local.conftest import Emulator, an_emulator
+from tests.spark.oracle import Rules
+from tests.spark.streams import RULES
+from tests.spark.world import Lake, World, WorldOf, session_on, topic_spec
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with an_emulator(tmp_path_factory.mktemp("emulator")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def runtimes(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Runtime]:
+    """The runtime of a catalog kind, on the running emulation."""
+
+    @cache
+    def runtime(kind: str) -> Runtime:
+        environment = EnvironmentSpec(
+            name=f"test{kind}",
+            account="000000000000",
+            region="us-east-1",
+            name_prefix=f"lean-ops-test-{kind}",
+            catalog=CatalogSpec(kind=kind),
+            engine=DefaultEngineSpec(kind="local"),
+        )
+        home = tmp_path_factory.mktemp(kind)
+        Stack(environment.name, emulator.pid, {"aws": emulator.endpoint}, {}).write(home)
+        return Runtime(environment, home)
+
+    return runtime
+
+
+@pytest.fixture(scope="session")
+def spark(emulator: Emulator, runtimes: Callable[[str], Runtime]) -> Iterator[SparkSession]:
+    # Java takes them over when it starts; the tests of other folders on this worker must not see them.
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "local")
+        session = build_session(runtimes("sqlite"), app="tests")
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def lakes(
+    spark: SparkSession, emulator: Emulator, runtimes: Callable[[str], Runtime]
+) -> Callable[[str], Lake]:
+    """The lake of a catalog kind, with its shared tables and its state."""
+
+    @cache
+    def lake(kind: str) -> Lake:
+        runtime = runtimes(kind)
+        dynamodb = client(runtime, "dynamodb")
+        _create_state_tables(dynamodb, runtime)
+        if kind == "glue":
+            emulator.client("s3").create_bucket(Bucket=runtime.names.lake_bucket)
+        catalog = open_catalog(runtime.environment, runtime.home)
+        for spec in tables.SHARED_TABLES:
+            ensure_table(catalog, spec)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+            return Lake(runtime, catalog, dynamodb, session_on(spark, runtime))
+
+    return lake
+
+
+def _create_state_tables(dynamodb: Any, runtime: Runtime) -> None:
+    for table in STATE_TABLES:
+        keys = [(table.partition_key, "HASH"), *([(table.sort_key, "RANGE")] if table.sort_key else [])]
+        dynamodb.create_table(
+            TableName=runtime.names.state_table(table.name),
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+
+@pytest.fixture(params=["sqlite", "glue"])
+def lake(request: pytest.FixtureRequest, lakes: Callable[[str], Lake]) -> Lake:
+    return lakes(request.param)
+
+
+@pytest.fixture
+def world_of(lakes: Callable[[str], Lake]) -> WorldOf:
+    """Makes topics, each with tables of its own; on files unless it is told another lake."""
+
+    def make(rules: Rules = RULES, lake: Lake | None = None, **drift: Any) -> World:
+        return World(lake or lakes("sqlite"), topic_spec(f"topic{next(_numbers)}", rules, **drift), rules)
+
+    return make
+
+
+@pytest.fixture
+def world(lake: Lake, world_of: WorldOf) -> World:
+    """A topic, once on files and once on Glue and S3."""
+    return world_of(lake=lake)

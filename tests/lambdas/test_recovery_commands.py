@@ -1,0 +1,128 @@
+"""`lean-ops dlq` and `lean-ops firehose`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from lean_ops import raw_record
+from lean_ops.cli import app
+from lean_ops.errors import NotFoundError, UsageError
+from lean_ops.raw_record import RawRecord
+from tests.lambdas.world import ENVIRONMENT, TOPIC, World, body, error_line
+
+SOUND, BROKEN = body("m1"), "broken {"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with the test's environment and one topic."""
+    root = tmp_path / "repository"
+    (root / "topics").mkdir(parents=True)
+    (root / "environments").mkdir()
+    (root / "topics" / f"{TOPIC}.yaml").write_text(f"topic: {TOPIC}\nowner: team\ndescription: Orders.\n")
+    (root / "environments" / "test.yaml").write_text(ENVIRONMENT.model_dump_json(exclude_none=True))
+    return root
+
+
+def run(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--root", str(root), "--env", "test"])
+
+
+def dead_letters(world: World, *bodies: str) -> None:
+    url = world.aws.sqs.get_queue_url(QueueName=world.runtime.names.dead_letter_queue(TOPIC))["QueueUrl"]
+    for text in bodies:
+        world.aws.sqs.send_message(QueueUrl=url, MessageBody=text)
+    world.drain()
+
+
+def test_a_replay_says_the_counts_first_and_then_what_it_did(world: World, root: Path) -> None:
+    dead_letters(world, SOUND, BROKEN)
+    result = run(root, "dlq", "replay", "--topic", TOPIC)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "to replay: 1 NOT_JSON, 1 RECEIVES_EXHAUSTED; on their way from an earlier replay: 0",
+        "1 NOT_JSON left: the processor would reject them again",
+    ]
+    assert result.stdout == "1 sent again, 0 found in RAW and resolved\n"
+    assert len(world.waiting("lo-orders")) == 1
+
+
+def test_a_dry_run_only_counts(world: World, root: Path) -> None:
+    dead_letters(world, SOUND, BROKEN)
+    result = run(root, "dlq", "replay", "--topic", TOPIC, "--dry-run", "--json", "--code", "NOT_JSON")
+    assert json.loads(result.stdout)["counts"] == {"NOT_JSON": 1}
+    assert json.loads(result.stdout)["dry_run"] is True
+    assert world.waiting("lo-orders") == []
+
+
+def test_since_limits_by_the_time_of_detection(world: World, root: Path) -> None:
+    dead_letters(world, SOUND)
+    for since, count in (("1h", 1), ("2000-01-01", 1), ("2999-01-01T00:00:00Z", 0)):
+        result = run(root, "dlq", "replay", "--topic", TOPIC, "--since", since, "--dry-run", "--json")
+        assert sum(json.loads(result.stdout)["counts"].values()) == count
+
+
+def test_the_records_of_a_topic_are_listed_by_code_and_status(world: World, root: Path) -> None:
+    dead_letters(world, SOUND, BROKEN)
+    run(root, "dlq", "replay", "--topic", TOPIC)
+    listed = json.loads(run(root, "dlq", "list", "--topic", TOPIC, "--json").stdout)
+    assert listed == [
+        {"code": "NOT_JSON", "status": "open", "count": 1},
+        {"code": "RECEIVES_EXHAUSTED", "status": "replayed", "count": 1},
+    ]
+
+
+def test_where_nothing_ever_failed_there_is_nothing_to_replay(world: World, root: Path) -> None:
+    for group in ("dlq", "firehose"):
+        result = run(root, group, "replay", "--topic", TOPIC)
+        assert (result.exit_code, result.stdout) == (0, "0 sent again, 0 found in RAW and resolved\n")
+
+
+def test_firehose_errors_are_collected_and_replayed_the_same_way(world: World, root: Path) -> None:
+    record = RawRecord("m1", TOPIC, 1_794_996_000_000_000, 1, None, "{}")
+    world.write_error_object("iceberg-failed", error_line(raw_record.text(record)))
+    assert json.loads(run(root, "firehose", "collect", "--json").stdout) == [{"rows": 1}]
+    result = run(root, "firehose", "replay", "--topic", TOPIC, "--json")
+    assert json.loads(result.stdout)["sent"] == 1
+    assert world.firehose.rows == [record]
+
+
+def test_what_is_not_taken_fails_the_command(world: World, root: Path) -> None:
+    dead_letters(world, SOUND)
+    world.calls.refuse = lambda name: "AccessDenied" if name == "sqs.SendMessageBatch" else None
+    result = run(root, "dlq", "replay", "--topic", TOPIC)
+    assert result.exit_code == 1
+    assert "1 were not taken" in result.stderr
+
+
+def test_the_balance_adds_up_or_fails_the_command(world: World, root: Path) -> None:
+    world.send(SOUND, SOUND, body("m2"), body("m3"))
+    world.process()
+    assert run(root, "dlq", "balance", "--topic", TOPIC).exit_code == 1, "nothing is in RAW yet"
+    world.land()
+    dead_letters(world, BROKEN)
+    result = run(root, "dlq", "balance", "--topic", TOPIC, "--json")
+    [books] = json.loads(result.stdout)
+    assert (result.exit_code, books["difference"]) == (0, 0)
+    assert (books["received"], books["raw"], books["suppressed"], books["open_dlq"]) == (5, 3, 1, 1)
+    assert run(root, "dlq", "balance", "--topic", TOPIC, "--received", "5").exit_code == 0
+    assert run(root, "dlq", "balance", "--topic", TOPIC, "--received", "6").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (["--topic", "ordres"], NotFoundError, "did you mean 'orders'"),
+        (["--topic", TOPIC, "--since", "yesterday"], UsageError, "no point in time"),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    world: World, root: Path, arguments: list[str], error: type[Exception], words: str
+) -> None:
+    result = run(root, "dlq", "replay", *arguments)
+    assert isinstance(result.exception, error)
+    assert words in str(result.exception)

@@ -64,6 +64,7 @@ class OpenBatch:
     head: int
     days: tuple[date, ...]
     rows: int
+    bytes: int
     columns: str | None
 
 
@@ -183,7 +184,8 @@ def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
         head = target.open_branch(branch)
     source = ports.catalog.load_table(run.work.source)
     volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
-    taken = {day: volume.records for day, volume in volumes.items() if plan.takes(day)}
+    taken = {day: volume for day, volume in volumes.items() if plan.takes(day)}
+    volume = sum(taken.values(), start=Volume())
     batch = OpenBatch(
         plan=plan,
         source=IcebergTable(run.spark, run.work.source),
@@ -191,7 +193,8 @@ def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
         branch=branch,
         head=head,
         days=tuple(sorted(taken)),
-        rows=sum(taken.values()),
+        rows=volume.records,
+        bytes=volume.bytes,
         columns=columns,
     )
     staged = run.work.stage(run.spark, batch, ports)

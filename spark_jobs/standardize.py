@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from lean_ops import naming, tables
 from lean_ops.accounting import Books
@@ -24,10 +22,11 @@ from spark_jobs import parse_errors
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
 from spark_jobs.iceberg import IcebergTable
+from spark_jobs.messages import DRIVER_ROWS, messages_of
 from spark_jobs.protocol import OpenBatch, Ports, Staged
-from spark_jobs.transforms import books, duplicates, payloads, versions
-from spark_jobs.transforms.days import published_on, slice_of
-from spark_jobs.transforms.discovery import Discovered, discover, summary
+from spark_jobs.raw_range import RawRange
+from spark_jobs.transforms import books, versions
+from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.identity import IDENTITY
 
 # From this many rows per publish day on, a file per task and day is big enough: no shuffle to gather them.
@@ -42,6 +41,7 @@ class Standardize:
     contract_version: str
     contract_sha256: str
     pii_key_id: str | None = None
+    driver_rows: int = DRIVER_ROWS
     hop: Hop = "standardize"
 
     @property
@@ -58,38 +58,33 @@ class Standardize:
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         """Faulty messages to parse_errors, the others to the branch; then both are counted back."""
-        steps, view = ports.steps, _View(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier))
-        with steps("find_duplicates"):
-            redelivered = view.redelivered()
-        fresh = view.rows if redelivered is None else duplicates.without(view.rows, redelivered)
+        steps, raw = ports.steps, RawRange(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier))
         evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
-        discovery = discover(fresh, evolution.known).persist(StorageLevel.MEMORY_AND_DISK)
+        with steps("find_duplicates"):
+            messages = messages_of(spark, raw, self.driver_rows)
         try:
             with steps("discover"):
-                found = summary(discovery)
+                found = messages.discover(evolution.known)
             with steps("evolve"):
                 evolution = evolution.evolved(ports.catalog, found)
                 batch.target.refresh()
             with steps("write_errors"):
                 if found.faults:
-                    faults = discovery.where("code is not null")
-                    parse_errors.append(view.errors, faults, view.known_errors(), batch.plan)
+                    parse_errors.append(raw.errors, messages.faults(), raw.known_errors(), batch.plan)
+            rows, superseded = messages.flatten(evolution.shape(found)), None
+            if batch.plan.settings.standardized_lifo == "batch":
+                with steps("find_superseded"):
+                    superseded = versions.superseded(rows).localCheckpoint()
+                    rows = rows.join(F.broadcast(superseded), on=IDENTITY, how="left_anti")
+            with steps("write_rows"):
+                batch.target.append(rows, batch.plan.token.summary(), branch=batch.branch, **_layout(batch))
         finally:
-            discovery.unpersist()
-        shape = evolution.shape(found)
-        flat = fresh.mapInArrow(partial(payloads.flatten, shape=shape), from_arrow_schema(shape.schema))
-        superseded = None
-        if batch.plan.settings.standardized_lifo == "batch":
-            with steps("find_superseded"):
-                superseded = versions.superseded(flat).localCheckpoint()
-                flat = flat.join(F.broadcast(superseded), on=IDENTITY, how="left_anti")
-        with steps("write_rows"):
-            batch.target.append(flat, batch.plan.token.summary(), branch=batch.branch, **_layout(batch))
+            messages.release()
         with steps("audit"):
             snapshot = batch.target.branch_head(batch.branch)
-            entries = view.ledger(snapshot)
+            entries = raw.ledger(snapshot)
             counted = _books(entries, superseded)
-            conflicting = view.conflicts(redelivered) if redelivered is not None else 0
+            conflicting = messages.conflicting()
         remembered, events = evolution.observed(found)
         return Staged(
             books=counted,
@@ -99,59 +94,6 @@ class Standardize:
             drift=events,
             warnings=_warnings(conflicting, found),
             columns=remembered,
-        )
-
-
-@dataclass(frozen=True)
-class _View:
-    """The tables as the batch sees them: every read pinned to a snapshot."""
-
-    batch: OpenBatch
-    errors: IcebergTable
-
-    @cached_property
-    def rows(self) -> DataFrame:
-        """The rows of the plan's range, each with its place."""
-        plan, source = self.batch.plan, self.batch.source
-        if plan.start_snapshot is None:
-            frame = source.at(plan.end_snapshot)
-        else:
-            frame = source.between(plan.start_snapshot, plan.end_snapshot)
-        names = (column.name for column in tables.RAW_COLUMNS)
-        return slice_of(frame, plan).select(*names, *duplicates.PLACE)
-
-    def before(self) -> DataFrame:
-        """What the target held already on the batch's publish days."""
-        return self.batch.target.at(self.batch.head).where(published_on(self.batch.days)).select(*IDENTITY)
-
-    def known_errors(self) -> DataFrame:
-        """The topic's parse errors of the batch's publish days, as of now."""
-        mine = F.col("topic_name") == self.batch.plan.topic
-        return self.errors.at(self.errors.head).where(mine & published_on(self.batch.days))
-
-    def redelivered(self) -> DataFrame | None:
-        """The rows to leave out, or None when there are none, as nearly always."""
-        history = self.before().unionByName(self.known_errors().select(*IDENTITY))
-        suspected = duplicates.suspects(
-            self.rows.select(*IDENTITY), history, self.batch.rows
-        ).localCheckpoint()
-        if suspected.isEmpty():
-            return None
-        return duplicates.redeliveries(self.rows, suspected).localCheckpoint()
-
-    def conflicts(self, redelivered: DataFrame) -> int:
-        """How many redeliveries say something else than the first arrival."""
-        arrived = self.batch.source.at(self.batch.plan.end_snapshot).where(published_on(self.batch.days))
-        return duplicates.conflicts(redelivered, arrived).count()
-
-    def ledger(self, snapshot: int) -> DataFrame:
-        """Where each identity of the range is now."""
-        self.errors.refresh()
-        return books.ledger(
-            source=self.rows,
-            added=self.batch.target.between(self.batch.head, snapshot),
-            before=self.before(),
-            errors=self.known_errors(),
         )
 
 

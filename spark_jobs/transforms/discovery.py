@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from typing import Any
 
 from lean_ops.flatten import Kind
-from lean_ops.survey import KnownShape
-from spark_jobs.transforms import payloads
 
 
 @dataclass(frozen=True)
@@ -26,27 +20,18 @@ class Discovered:
     faults: Mapping[str, int]
 
 
-def discover(messages: DataFrame, known: KnownShape) -> DataFrame:
-    """Broken payloads with their fault, and rows that say which leaves were seen."""
-    schema = from_arrow_schema(payloads.DISCOVERY)
-    return messages.mapInArrow(partial(payloads.discover, known=known), schema)
-
-
-def summary(discovery: DataFrame) -> Discovered:
-    """The pass in numbers."""
+def summarize(rows: Iterable[Mapping[str, Any]]) -> Discovered:
+    """The rows of a discovery in numbers, whether they come one by one or grouped."""
     kinds: dict[str, set[Kind]] = defaultdict(set)
     faults: Counter[str] = Counter()
     overflow, nonsense = False, 0
-    grouped = discovery.groupBy("code", "path", "kind", "overflow").agg(
-        F.count("*").alias("rows"), F.sum("nonsense_periods").alias("nonsense")
-    )
-    for row in grouped.collect():
-        if row.code is not None:
-            faults[row.code] += row.rows
-        elif row.path is not None:
-            kinds[row.path].add(row.kind)
+    for row in rows:
+        if row["code"] is not None:
+            faults[row["code"]] += row["rows"]
+        elif row["path"] is not None:
+            kinds[row["path"]].add(row["kind"])
         else:
-            overflow = overflow or row.overflow
-            nonsense += row.nonsense
+            overflow = overflow or row["overflow"]
+            nonsense += row["nonsense"]
     frozen = {path: frozenset(found) for path, found in kinds.items()}
     return Discovered(frozen, overflow, nonsense, dict(faults))

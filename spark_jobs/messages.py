@@ -1,0 +1,169 @@
+"""The messages of a batch on their way into Standardized: on the executors, or on the driver when they are few.
+
+Starting tasks costs more than a few thousand messages do, and most batches of most topics are small. Both ways
+apply the same functions to the same Arrow batches; which one is taken changes nothing but the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lean_ops.survey import KnownShape
+from spark_jobs.raw_range import RawRange
+from spark_jobs.transforms import duplicates, payloads
+from spark_jobs.transforms.discovery import Discovered, summarize
+from spark_jobs.transforms.identity import IDENTITY
+from spark_jobs.transforms.payloads import TableShape
+
+DRIVER_ROWS = 20_000
+DRIVER_BYTES = 32 * 1024 * 1024
+
+
+class Messages(Protocol):
+    """The fresh messages of a range, redeliveries left out."""
+
+    def conflicting(self) -> int:
+        """How many redeliveries say something else than the first arrival of their message."""
+
+    def discover(self, known: KnownShape) -> Discovered:
+        """What is broken and what is new, in one pass."""
+
+    def faults(self) -> DataFrame:
+        """The broken messages that `discover` found."""
+
+    def flatten(self, shape: TableShape) -> DataFrame:
+        """The rows of the Standardized table."""
+
+    def release(self) -> None:
+        """Forget what was kept between the passes."""
+
+
+def messages_of(spark: SparkSession, raw: RawRange, driver_rows: int) -> Messages:
+    """The messages of a range, where they are cheapest to handle."""
+    few = raw.batch.rows <= driver_rows and raw.batch.bytes <= DRIVER_BYTES
+    return DriverMessages.of(spark, raw) if few else ExecutorMessages.of(raw)
+
+
+@dataclass(frozen=True)
+class ExecutorMessages:
+    """Many messages: payloads never move, only identities do."""
+
+    raw: RawRange
+    redelivered: DataFrame | None
+    kept: list[DataFrame]
+
+    @classmethod
+    def of(cls, raw: RawRange) -> ExecutorMessages:
+        suspected = duplicates.suspects(
+            raw.rows.select(*IDENTITY), raw.history(), raw.batch.rows
+        ).localCheckpoint()
+        if suspected.isEmpty():
+            return cls(raw, None, [])
+        return cls(raw, duplicates.redeliveries(raw.rows, suspected).localCheckpoint(), [])
+
+    @cached_property
+    def fresh(self) -> DataFrame:
+        return (
+            self.raw.rows if self.redelivered is None else duplicates.without(self.raw.rows, self.redelivered)
+        )
+
+    def conflicting(self) -> int:
+        return (
+            0
+            if self.redelivered is None
+            else duplicates.conflicts(self.redelivered, self.raw.arrivals()).count()
+        )
+
+    def discover(self, known: KnownShape) -> Discovered:
+        schema = from_arrow_schema(payloads.DISCOVERY)
+        discovery = self.fresh.mapInArrow(partial(payloads.discover, known=known), schema)
+        self.kept.append(discovery.persist(StorageLevel.MEMORY_AND_DISK))
+        grouped = discovery.groupBy("code", "path", "kind", "overflow").agg(
+            F.count("*").alias("rows"), F.sum("nonsense_periods").alias("nonsense")
+        )
+        return summarize(row.asDict() for row in grouped.collect())
+
+    def faults(self) -> DataFrame:
+        return self.kept[-1].where("code is not null")
+
+    def flatten(self, shape: TableShape) -> DataFrame:
+        return self.fresh.mapInArrow(partial(payloads.flatten, shape=shape), from_arrow_schema(shape.schema))
+
+    def release(self) -> None:
+        for frame in self.kept:
+            frame.unpersist()
+
+
+@dataclass(frozen=True)
+class DriverMessages:
+    """Few messages: read once, handled here, handed back to Spark as rows."""
+
+    spark: SparkSession
+    raw: RawRange
+    fresh: pa.Table
+    redelivered: list[dict[str, object]]
+    kept: list[pa.Table]
+
+    @classmethod
+    def of(cls, spark: SparkSession, raw: RawRange) -> DriverMessages:
+        arrived = raw.rows.drop(*duplicates.PLACE).toArrow()
+        known = _known(spark, raw, arrived)
+        first: dict[tuple[object, object], int] = {}
+        rows = arrived.select([*IDENTITY, "ingestion_ts", "json_payload"]).to_pylist()
+        order = sorted(
+            range(len(rows)), key=lambda index: (rows[index]["ingestion_ts"], rows[index]["json_payload"])
+        )
+        left_out = [
+            index
+            for index in order
+            if (key := (rows[index]["message_id"], rows[index]["publish_time"])) in known
+            or first.setdefault(key, index) != index
+        ]
+        fresh = arrived.take(sorted(first.values()))
+        return cls(spark, raw, fresh, [rows[index] for index in left_out], [])
+
+    def conflicting(self) -> int:
+        if not self.redelivered:
+            return 0
+        schema = pa.schema([("message_id", pa.string()), ("publish_time", pa.timestamp("us", tz="UTC")),
+                            ("json_payload", pa.string())])  # fmt: skip
+        frame = self.spark.createDataFrame(pa.Table.from_pylist(self.redelivered, schema=schema))
+        return duplicates.conflicts(frame, self.raw.arrivals()).count()
+
+    def discover(self, known: KnownShape) -> Discovered:
+        found = pa.Table.from_batches(payloads.discover(self._batches(), known), schema=payloads.DISCOVERY)
+        self.kept.append(found)
+        rows = found.select(["code", "path", "kind", "overflow", "nonsense_periods"]).rename_columns(
+            ["code", "path", "kind", "overflow", "nonsense"]
+        )
+        return summarize({**row, "rows": 1} for row in rows.to_pylist())
+
+    def faults(self) -> DataFrame:
+        found = self.kept[-1]
+        return self.spark.createDataFrame(found.filter(found["code"].is_valid()))
+
+    def flatten(self, shape: TableShape) -> DataFrame:
+        rows = pa.Table.from_batches(payloads.flatten(self._batches(), shape), schema=shape.schema)
+        return self.spark.createDataFrame(rows).coalesce(1)
+
+    def release(self) -> None:
+        self.kept.clear()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.fresh.to_batches())
+
+
+def _known(spark: SparkSession, raw: RawRange, arrived: pa.Table) -> set[tuple[object, object]]:
+    """The identities among those that arrived which have an outcome already."""
+    identities = spark.createDataFrame(arrived.select(IDENTITY))
+    found = raw.history().join(F.broadcast(identities), on=IDENTITY, how="left_semi").toArrow().to_pylist()
+    return {(row["message_id"], row["publish_time"]) for row in found}

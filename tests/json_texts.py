@@ -12,7 +12,6 @@ NUMBERS = st.one_of(
     st.integers().map(str),
     st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
 )
-# A small alphabet, so that documents and moulds meet in the same keys.
 KEYS = st.one_of(
     st.sampled_from(["a", "b", "c", "A", "", ".", "\\", "a.b", "a_b", '"', "é", "\x00", "\U0001f600", "\\e"]),
     st.text(max_size=4),
@@ -35,6 +34,7 @@ def strings(draw: st.DrawFn, contents: st.SearchStrategy[str]) -> str:
     return '"' + "".join(pieces) + '"'
 
 
+_ANY_KEYS = strings(KEYS)
 TEXTS = strings(st.text(max_size=6))
 SCALARS = st.one_of(TEXTS, NUMBERS, st.sampled_from(["true", "false", "null"]))
 
@@ -45,8 +45,10 @@ def _arrays(draw: st.DrawFn, values: st.SearchStrategy[str]) -> str:
 
 
 @st.composite
-def objects(draw: st.DrawFn, values: st.SearchStrategy[str]) -> str:
-    members = draw(st.lists(st.tuples(_spaced(strings(KEYS)), _spaced(values)), max_size=4))
+def _objects(
+    draw: st.DrawFn, values: st.SearchStrategy[str], keys: st.SearchStrategy[str] = _ANY_KEYS
+) -> str:
+    members = draw(st.lists(st.tuples(_spaced(keys), _spaced(values)), max_size=4))
     return "{" + (",".join(f"{key}:{value}" for key, value in members) or draw(SPACE)) + "}"
 
 
@@ -55,8 +57,17 @@ def _spaced(draw: st.DrawFn, values: st.SearchStrategy[str]) -> str:
     return draw(SPACE) + draw(values) + draw(SPACE)
 
 
-VALUES = st.recursive(SCALARS, lambda inner: st.one_of(_arrays(inner), objects(inner)), max_leaves=8)
-DOCUMENTS = objects(VALUES)
+VALUES = st.recursive(SCALARS, lambda inner: st.one_of(_arrays(inner), _objects(inner)), max_leaves=8)
+DOCUMENTS = _objects(VALUES)
+
+# Few keys and few values, so that documents meet each other in the same paths.
+_ALIKE_KEYS = st.sampled_from(['"a"', '"b"', '"\\u0062"'])
+_ALIKE_VALUES = st.recursive(
+    st.sampled_from(['"x"', '"\\n"', "1", "-0", "1E400", "true", "null", "[1, {}]", "{}", "{ }"]),
+    lambda inner: _objects(inner, _ALIKE_KEYS),
+    max_leaves=6,
+)
+ALIKE_DOCUMENTS = _objects(_ALIKE_VALUES, _ALIKE_KEYS)
 
 
 @st.composite

@@ -32,8 +32,8 @@ def outage(runtime: Runtime, patience: Patience = PATIENT) -> Outage:
     """What the breaker's controller needs."""
     names = runtime.names
     return Outage(
-        Mappings(client(runtime, "lambda"), names),
-        AlertTopic(client(runtime, "sns"), names.alert_topic_arn),
+        Mappings(client(runtime, "lambda", ONE_ATTEMPT), names),
+        AlertTopic(client(runtime, "sns", ONE_ATTEMPT), names.alert_topic_arn),
         books(runtime, patience),
     )
 

@@ -20,7 +20,7 @@ from lean_ops.errors import RetryableError
 
 Work = TypeVar("Work")
 
-ONE_ATTEMPT = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=20)
+ONE_ATTEMPT = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5)
 
 # Refused before anything was done: repeating is always safe.
 _THROTTLED = frozenset(
@@ -39,13 +39,19 @@ _SERVER_ERROR = 500
 
 @dataclass(frozen=True)
 class Patience:
-    """At most 5 attempts and about 3 seconds of pauses: a function has 60 seconds for its whole batch."""
+    """At most 5 attempts, and none begun after 12 seconds.
+
+    A function has 60 seconds for its whole batch. One that waited longer for a dependency that hangs would
+    time out, and after five time-outs its messages would be dead letters.
+    """
 
     attempts: int = 5
+    seconds: float = 12.0
     first_pause: float = 0.1
     longest_pause: float = 2.0
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    clock: Callable[[], float] = time.monotonic
 
     def exhaust(self, work: Work, attempt: Callable[[Work], Work], *, only_throttled: bool = False) -> Work:
         """Call `attempt` with what is left until nothing is. Returns what is still left when patience ends.
@@ -53,20 +59,23 @@ class Patience:
         A passing error leaves all the work; any other, or a passing one at the end, is a RetryableError.
         """
         passes = _is_throttled if only_throttled else _is_passing
+        started = self.clock()
         for round_number in range(self.attempts):
             if round_number:
                 longest = min(self.longest_pause, self.first_pause * 2**round_number)
                 self.sleep(longest * (0.5 + self.jitter() / 2))
-            last = round_number == self.attempts - 1
             try:
                 work = attempt(work)
             except (ClientError, BotoCoreError) as error:
-                if last or not passes(error):
+                if self._is_over(round_number, started) or not passes(error):
                     raise RetryableError(code_of(error)) from error
                 continue
-            if not work:
+            if not work or self._is_over(round_number, started):
                 break
         return work
+
+    def _is_over(self, round_number: int, started: float) -> bool:
+        return round_number == self.attempts - 1 or self.clock() - started > self.seconds
 
 
 PATIENT = Patience()

@@ -6,7 +6,8 @@ apply the same functions to the same Arrow batches; which one is taken changes n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -17,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from lean_ops.accounting import Books, Identity, offenders
+from lean_ops.identity import to_micros
 from lean_ops.survey import KnownShape
 from spark_jobs.raw_range import RawRange
-from spark_jobs.transforms import duplicates, payloads
+from spark_jobs.transforms import books, duplicates, payloads
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import TableShape
@@ -43,8 +46,19 @@ class Messages(Protocol):
     def flatten(self, shape: TableShape) -> DataFrame:
         """The rows of the Standardized table."""
 
+    def audit(self, snapshot: int) -> Audit:
+        """Count from the tables where each message of the range is now."""
+
     def release(self) -> None:
         """Forget what was kept between the passes."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The books of a batch, and how to name some messages that do not add up."""
+
+    books: Books
+    offenders: Callable[[], list[str]]
 
 
 def messages_of(spark: SparkSession, raw: RawRange, driver_rows: int) -> Messages:
@@ -98,6 +112,12 @@ class ExecutorMessages:
     def flatten(self, shape: TableShape) -> DataFrame:
         return self.fresh.mapInArrow(partial(payloads.flatten, shape=shape), from_arrow_schema(shape.schema))
 
+    def audit(self, snapshot: int) -> Audit:
+        entries = books.ledger(self.raw.outcomes(snapshot))
+        row = books.totals(entries).collect()[0].asDict()
+        counted = Books(**{name: int(value) for name, value in row.items()})
+        return Audit(counted, partial(books.offenders, entries))
+
     def release(self) -> None:
         for frame in self.kept:
             frame.unpersist()
@@ -109,35 +129,43 @@ class DriverMessages:
 
     spark: SparkSession
     raw: RawRange
+    identities: DataFrame
     fresh: pa.Table
     redelivered: list[dict[str, object]]
+    conflicting_repeats: int
     kept: list[pa.Table]
 
     @classmethod
     def of(cls, spark: SparkSession, raw: RawRange) -> DriverMessages:
         arrived = raw.rows.drop(*duplicates.PLACE).toArrow()
-        known = _known(spark, raw, arrived)
-        first: dict[tuple[object, object], int] = {}
+        identities = spark.createDataFrame(arrived.select(IDENTITY))
+        known = _known(raw, identities)
         rows = arrived.select([*IDENTITY, "ingestion_ts", "json_payload"]).to_pylist()
-        order = sorted(
-            range(len(rows)), key=lambda index: (rows[index]["ingestion_ts"], rows[index]["json_payload"])
-        )
-        left_out = [
-            index
-            for index in order
-            if (key := (rows[index]["message_id"], rows[index]["publish_time"])) in known
-            or first.setdefault(key, index) != index
-        ]
-        fresh = arrived.take(sorted(first.values()))
-        return cls(spark, raw, fresh, [rows[index] for index in left_out], [])
+        first: dict[tuple[object, object], int] = {}
+        repeated, redelivered = 0, []
+        for index in sorted(
+            range(len(rows)), key=lambda each: (rows[each]["ingestion_ts"], rows[each]["json_payload"])
+        ):
+            row = rows[index]
+            key = (row["message_id"], row["publish_time"])
+            if key in known:
+                redelivered.append(row)
+            elif first.setdefault(key, index) != index:
+                repeated += row["json_payload"] != rows[first[key]]["json_payload"]
+        return cls(spark, raw, identities, arrived.take(sorted(first.values())), redelivered, repeated, [])
 
     def conflicting(self) -> int:
         if not self.redelivered:
-            return 0
-        schema = pa.schema([("message_id", pa.string()), ("publish_time", pa.timestamp("us", tz="UTC")),
-                            ("json_payload", pa.string())])  # fmt: skip
+            return self.conflicting_repeats
+        schema = pa.schema(
+            [
+                ("message_id", pa.string()),
+                ("publish_time", pa.timestamp("us", tz="UTC")),
+                ("json_payload", pa.string()),
+            ]
+        )
         frame = self.spark.createDataFrame(pa.Table.from_pylist(self.redelivered, schema=schema))
-        return duplicates.conflicts(frame, self.raw.arrivals()).count()
+        return self.conflicting_repeats + duplicates.conflicts(frame, self.raw.arrivals()).count()
 
     def discover(self, known: KnownShape) -> Discovered:
         found = pa.Table.from_batches(payloads.discover(self._batches(), known), schema=payloads.DISCOVERY)
@@ -155,6 +183,12 @@ class DriverMessages:
         rows = pa.Table.from_batches(payloads.flatten(self._batches(), shape), schema=shape.schema)
         return self.spark.createDataFrame(rows).coalesce(1)
 
+    def audit(self, snapshot: int) -> Audit:
+        ledger: dict[Identity, Counter[str]] = defaultdict(Counter)
+        for row in self.raw.outcomes(snapshot, among=self.identities).toArrow().to_pylist():
+            ledger[row["message_id"], to_micros(row["publish_time"])][row["side"]] += 1
+        return Audit(Books.of(ledger), partial(offenders, ledger))
+
     def release(self) -> None:
         self.kept.clear()
 
@@ -162,8 +196,7 @@ class DriverMessages:
         return iter(self.fresh.to_batches())
 
 
-def _known(spark: SparkSession, raw: RawRange, arrived: pa.Table) -> set[tuple[object, object]]:
-    """The identities among those that arrived which have an outcome already."""
-    identities = spark.createDataFrame(arrived.select(IDENTITY))
+def _known(raw: RawRange, identities: DataFrame) -> set[tuple[object, object]]:
+    """The identities among these that have an outcome already."""
     found = raw.history().join(F.broadcast(identities), on=IDENTITY, how="left_semi").toArrow().to_pylist()
     return {(row["message_id"], row["publish_time"]) for row in found}

@@ -51,12 +51,13 @@ class RawRange:
         """All that ever arrived on the batch's publish days, up to the end of the range."""
         return self.batch.source.at(self.batch.plan.end_snapshot).where(published_on(self.batch.days))
 
-    def ledger(self, snapshot: int) -> DataFrame:
-        """Where each identity of the range is now, read back from the tables."""
+    def outcomes(self, snapshot: int, among: DataFrame | None = None) -> DataFrame:
+        """Where the range's identities stand now, read back from the tables; of history only those `among`."""
         self.errors.refresh()
-        return books.ledger(
-            source=self.rows,
-            added=self.batch.target.between(self.batch.head, snapshot),
-            before=self.before(),
-            errors=self.known_errors(),
-        )
+        before, errors = self.before(), self.known_errors().select(*IDENTITY)
+        if among is not None:
+            before, errors = (
+                frame.join(F.broadcast(among), on=IDENTITY, how="left_semi") for frame in (before, errors)
+            )
+        added = self.batch.target.between(self.batch.head, snapshot)
+        return books.places(source=self.rows, added=added, before=before, errors=errors)

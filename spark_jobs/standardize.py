@@ -6,8 +6,7 @@ Invariant: every distinct message of the range ends in Standardized or in parse_
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -82,13 +81,14 @@ class Standardize:
             messages.release()
         with steps("audit"):
             snapshot = batch.target.branch_head(batch.branch)
-            entries = raw.ledger(snapshot)
-            counted = _books(entries, superseded)
+            audit = messages.audit(snapshot)
+            counted = _with_superseded(audit.books, superseded)
+        with steps("find_conflicts"):
             conflicting = messages.conflicting()
         remembered, events = evolution.observed(found)
         return Staged(
             books=counted,
-            offenders=partial(books.offenders, entries),
+            offenders=audit.offenders,
             snapshot=snapshot,
             counts=_counts(counted, conflicting, found),
             drift=events,
@@ -103,10 +103,8 @@ def _layout(batch: OpenBatch) -> dict[str, str]:
     return {"distribution-mode": "none", "fanout-enabled": "true"}
 
 
-def _books(entries: DataFrame, superseded: DataFrame | None) -> Books:
-    row = books.totals(entries).collect()[0].asDict()
-    left_out = {} if superseded is None else books.tally(superseded, "superseded")
-    return Books(**{name: int(value) for name, value in (row | left_out).items()})
+def _with_superseded(counted: Books, superseded: DataFrame | None) -> Books:
+    return counted if superseded is None else replace(counted, **books.tally(superseded, "superseded"))
 
 
 def _counts(counted: Books, conflicting: int, found: Discovered) -> dict[str, int]:

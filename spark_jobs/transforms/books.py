@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lean_ops.accounting import OUTCOMES
 from spark_jobs.transforms.identity import IDENTITY, fingerprint
 
-SIDES = ("source", "added", "before", "errors")
+SIDES = ("source", *OUTCOMES)
 
 
-def ledger(*, source: DataFrame, added: DataFrame, before: DataFrame, errors: DataFrame) -> DataFrame:
-    """One row per identity with the number of times it stands in each place.
+def places(*, source: DataFrame, added: DataFrame, before: DataFrame, errors: DataFrame) -> DataFrame:
+    """Every identity in every place where it stands.
 
     source  rows of the range that was read     added   rows the batch appended to its branch
     before  rows the target had already         errors  rows of the error table
     """
-    frames = dict(zip(SIDES, (source, added, before, errors), strict=True))
-    tagged = [
-        frame.select(*IDENTITY, *(F.lit(int(side == name)).alias(side) for side in SIDES))
-        for name, frame in frames.items()
-    ]
-    together = tagged[0]
-    for frame in tagged[1:]:
-        together = together.unionByName(frame)
-    return together.groupBy(*IDENTITY).agg(*(F.sum(side).alias(side) for side in SIDES))
+    frames = zip(SIDES, (source, added, before, errors), strict=True)
+    tagged = [frame.select(*IDENTITY, F.lit(side).alias("side")) for side, frame in frames]
+    return reduce(DataFrame.unionByName, tagged)
+
+
+def ledger(standing: DataFrame) -> DataFrame:
+    """One row per identity with the number of times it stands in each place."""
+    sides = (F.sum((F.col("side") == side).cast("int")).alias(side) for side in SIDES)
+    return standing.groupBy(*IDENTITY).agg(*sides)
 
 
 def totals(entries: DataFrame) -> DataFrame:
@@ -50,7 +53,7 @@ def totals(entries: DataFrame) -> DataFrame:
 
 def offenders(entries: DataFrame, limit: int = 10) -> list[str]:
     """Some of the identities that do not add up, for the error message."""
-    outcomes = sum(((F.col(side) > 0).cast("int") for side in SIDES[1:]), F.lit(0))
+    outcomes = sum(((F.col(side) > 0).cast("int") for side in OUTCOMES), F.lit(0))
     wrong = ((F.col("source") > 0) & (outcomes != 1)) | (F.col("added") > 1)
     foreign = (F.col("source") == 0) & (F.col("added") > 0)
     return [
@@ -69,4 +72,4 @@ def _total(value: Column) -> Column:
 def tally(identities: DataFrame, name: str) -> dict[str, int]:
     """How many identities there are, and their fingerprint."""
     row = identities.agg(F.count("*").alias("messages"), fingerprint().alias("fingerprint")).collect()[0]
-    return {f"{name}_messages": row.messages, f"{name}_fingerprint": row.fingerprint}
+    return {f"{name}_messages": row.messages, f"{name}_fingerprint": int(row.fingerprint)}

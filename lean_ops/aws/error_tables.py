@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table import Table
+from pyiceberg.table import ALWAYS_TRUE, Table
 
 from lean_ops import chunks, tables
 from lean_ops.attempts import Attempt, Standing, Status, numbered
@@ -55,12 +55,13 @@ class ErrorTable:
                 appended.extend(self._append(topic, run))
         return appended
 
-    def standings(self, topic: str) -> list[Standing]:
-        """The latest attempt of every record of a topic; none when nothing has ever failed."""
+    def standings(self, topic: str | None = None) -> list[Standing]:
+        """The latest attempt of every record, of one topic or of all; none when nothing has ever failed."""
         latest: dict[str, dict[str, Any]] = {}
         if not self.catalog.table_exists(self.spec.identifier):
             return []
-        scan = self._load().scan(row_filters.of_topic(topic), selected_fields=_STANDING)
+        which = ALWAYS_TRUE if topic is None else row_filters.of_topic(topic)
+        scan = self._load().scan(which, selected_fields=_STANDING)
         for batch in scan.to_arrow_batch_reader():
             for row in batch.to_pylist():
                 held = latest.get(row["record_id"])

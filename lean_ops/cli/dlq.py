@@ -10,12 +10,14 @@ from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
     from lean_ops.attempts import ReplayPlan
+    from lean_ops.aws.error_tables import ErrorTable
     from lean_ops.aws.recovery import Hatch, ReplayResult
     from lean_ops.runtime import Runtime
 
 Kind = Literal["dlq", "firehose"]
 
 Topic = Annotated[str, typer.Option("--topic", help="The topic.")]
+AnyTopic = Annotated[str | None, typer.Option("--topic", help="The topic; all by default.")]
 Since = Annotated[
     str | None,
     typer.Option("--since", help="Detected since: 2026-11-18, 2026-11-18T08:00Z, or 90m, 24h, 7d ago."),
@@ -33,15 +35,31 @@ def _group(kind: Kind, text: str) -> typer.Typer:
 
     @group.command("list")
     def standing(
-        topic: Topic, root: options.Root = None, env: options.Env = "local", as_json: options.Json = False
+        topic: AnyTopic = None,
+        root: options.Root = None,
+        env: options.Env = "local",
+        as_json: options.Json = False,
     ) -> None:
-        """Count a topic's records by code and status; the latest attempt of each counts."""
+        """Count the records by topic, code and status; the latest attempt of each counts."""
         from collections import Counter
 
-        hatch = _hatch(kind, _runtime(root, env, topic), topic)
-        counts = Counter((each.error_code, each.status) for each in hatch.errors.standings(topic))
-        rows = [{"code": code, "status": status, "count": n} for (code, status), n in sorted(counts.items())]
+        standings = _errors(kind, _runtime(root, env, topic)).standings(topic)
+        counts = Counter((each.identity.topic, each.error_code, each.status) for each in standings)
+        columns = ("topic", "code", "status", "count")
+        rows = [dict(zip(columns, (*key, n), strict=True)) for key, n in sorted(counts.items())]
         output.records(rows, as_json=as_json)
+
+    @group.command()
+    def settle(
+        topic: Topic, root: options.Root = None, env: options.Env = "local", as_json: options.Json = False
+    ) -> None:
+        """Resolve the records whose messages have reached RAW. A replay begins with it."""
+        import time
+
+        from lean_ops.aws import recovery
+
+        resolved = recovery.settle(_errors(kind, _runtime(root, env, topic)), topic, time.time_ns() // 1000)
+        output.records([{"resolved": resolved}], as_json=as_json)
 
     @group.command()
     def replay(
@@ -63,7 +81,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         now = time.time()
         asked_since = None if since is None else moment(since, now)
         result = recovery.replay(
-            _hatch(kind, _runtime(root, env, topic), topic),
+            _hatch(kind, _runtime(root, env, topic), topic, now),
             topic,
             now,
             since=asked_since,
@@ -108,38 +126,40 @@ def collect(root: options.Root = None, env: options.Env = "local", as_json: opti
     """Read every object under the error prefix: makes missed events good, and adds nothing twice."""
     import time
 
-    from lean_ops.aws import clients, error_tables
-    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.aws import clients
     from lean_ops.aws.collector import Collector
     from lean_ops.aws.ddl import ensure_table
-    from lean_ops.tables import FIREHOSE_ERRORS
 
     runtime = options.runtime(root, env)
-    catalog = open_catalog(runtime.environment, runtime.home)
-    ensure_table(catalog, FIREHOSE_ERRORS)
-    errors = error_tables.firehose_errors(catalog)
+    errors = _errors("firehose", runtime)
+    ensure_table(errors.catalog, errors.spec)
     collector = Collector(clients.client(runtime, "s3"), runtime.names.ops_bucket, errors)
     output.records([{"rows": collector.collect_all(time.time())}], as_json=as_json)
 
 
-def _runtime(root: options.Root, env: str, topic: str) -> Runtime:
+def _runtime(root: options.Root, env: str, topic: str | None) -> Runtime:
     from lean_ops.repository import load_topic
 
-    load_topic(options.repository(root), topic)
+    if topic is not None:
+        load_topic(options.repository(root), topic)
     return options.runtime(root, env)
 
 
-def _hatch(kind: Kind, runtime: Runtime, topic: str) -> Hatch:
-    import time
-
-    from lean_ops.aws import error_tables, ingestion, recovery
+def _errors(kind: Kind, runtime: Runtime) -> ErrorTable:
+    from lean_ops.aws import error_tables
     from lean_ops.aws.catalog import open_catalog
 
-    catalog = open_catalog(runtime.environment, runtime.home)
+    table = error_tables.firehose_errors if kind == "firehose" else error_tables.dlq_errors
+    return table(open_catalog(runtime.environment, runtime.home))
+
+
+def _hatch(kind: Kind, runtime: Runtime, topic: str, now: float) -> Hatch:
+    from lean_ops.aws import ingestion, recovery
+
+    errors = _errors(kind, runtime)
     if kind == "firehose":
-        errors = error_tables.firehose_errors(catalog)
         return recovery.firehose_hatch(errors, ingestion.delivery_stream(runtime))
-    return recovery.dlq_hatch(error_tables.dlq_errors(catalog), ingestion.queues(runtime), topic, time.time())
+    return recovery.dlq_hatch(errors, ingestion.queues(runtime), topic, now)
 
 
 def _announce(plan: ReplayPlan) -> None:

@@ -66,14 +66,30 @@ def test_since_limits_by_the_time_of_detection(world: World, root: Path) -> None
         assert sum(json.loads(result.stdout)["counts"].values()) == count
 
 
-def test_the_records_of_a_topic_are_listed_by_code_and_status(world: World, root: Path) -> None:
+def test_the_records_of_a_topic_are_listed_by_topic_code_and_status(world: World, root: Path) -> None:
     dead_letters(world, SOUND, BROKEN)
     run(root, "dlq", "replay", "--topic", TOPIC)
-    listed = json.loads(run(root, "dlq", "list", "--topic", TOPIC, "--json").stdout)
-    assert listed == [
-        {"code": "NOT_JSON", "status": "open", "count": 1},
-        {"code": "RECEIVES_EXHAUSTED", "status": "replayed", "count": 1},
-    ]
+    for topic in ([], ["--topic", TOPIC]):
+        assert json.loads(run(root, "dlq", "list", *topic, "--json").stdout) == [
+            {"topic": TOPIC, "code": "NOT_JSON", "status": "open", "count": 1},
+            {"topic": TOPIC, "code": "RECEIVES_EXHAUSTED", "status": "replayed", "count": 1},
+        ]
+
+
+def test_what_has_reached_raw_is_settled(world: World, root: Path) -> None:
+    dead_letters(world, SOUND)
+    run(root, "dlq", "replay", "--topic", TOPIC)
+    assert json.loads(run(root, "dlq", "settle", "--topic", TOPIC, "--json").stdout) == [{"resolved": 0}]
+    world.process()
+    world.land()
+    assert json.loads(run(root, "dlq", "settle", "--topic", TOPIC, "--json").stdout) == [{"resolved": 1}]
+
+
+def test_what_names_no_topic_is_listed_too(world: World, root: Path) -> None:
+    world.write_error_object("iceberg-failed", "no record")
+    run(root, "firehose", "collect")
+    [row] = json.loads(run(root, "firehose", "list", "--json").stdout)
+    assert (row["topic"], row["code"]) == ("(none)", "UNREADABLE")
 
 
 def test_where_nothing_ever_failed_there_is_nothing_to_replay(world: World, root: Path) -> None:

@@ -235,6 +235,13 @@ def test_an_open_plan_whose_source_was_rolled_back_is_not_replayed() -> None:
     assert decision == incremental(1, 7)
 
 
+def test_an_open_slice_of_another_range_is_not_replayed() -> None:
+    next_day = DAY + timedelta(days=1)
+    other = plan_of(SourceRange(start_snapshot=None, end_snapshot=2, first_day=next_day, reason="first_read"))
+    sliced = facts(*HISTORY, token=token(1, last_day=DAY), open_plan=other)
+    assert decide(sliced, lambda *_: days(1, 1)) == whole(1, first=next_day)
+
+
 def test_an_open_first_read_is_not_replayed_once_somebody_changed_the_table() -> None:
     change = SourceSnapshot(2, 1, "delete", Volume())
     first = plan_of(SourceRange(start_snapshot=None, end_snapshot=1, reason="first_read"))

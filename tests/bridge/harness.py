@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Thread
@@ -25,8 +24,6 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from google.pubsub_v1.types import PubsubMessage, Subscription
 from werkzeug.serving import make_server
 
-from lean_ops import parent_death
-
 PROJECT = "tests"
 
 
@@ -38,16 +35,24 @@ def eventually(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
         time.sleep(0.05)
 
 
+# Done by the child itself: a `preexec_fn` would fork, and gRPC, which this process has open, dies of that.
+RUN_WHILE_PARENT_LIVES = """
+import runpy, sys
+from lean_ops.parent_death import signal_at_death_of
+signal_at_death_of(int(sys.argv.pop(1)))
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
 def start(
     module: str, *arguments: str, variables: Mapping[str, str], stderr: int | None = None
 ) -> subprocess.Popen[str]:
     """A Python process that cannot outlive this one."""
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-c", RUN_WHILE_PARENT_LIVES, str(os.getpid()), module, *arguments],
         env={**os.environ, **variables},
         stderr=stderr,
         text=True,
-        preexec_fn=partial(parent_death.signal_at_death_of, os.getpid()),  # noqa: PLW1509
     )
 
 
@@ -155,6 +160,7 @@ class Bridge:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self._reader.join()
+        sys.stderr.writelines(self.log)  # shown if the test fails
 
     @property
     def address(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_MONTH = re.compile(r"(?:19|2\d)\d{2}-(?:0[1-9]|1[0-2])")
+_MONTH = re.compile(r"(?:19|2[0-9])[0-9]{2}-(?:0[1-9]|1[0-2])")
 
 
 class Period(NamedTuple):

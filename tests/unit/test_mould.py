@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lean_ops.flatten import Kind, Leaf, ParseFault, leaves
@@ -28,11 +28,14 @@ def found_in(payload: bytes | None) -> dict[str, Leaf]:
 def known_of(draw: st.DrawFn, payloads: list[bytes | None]) -> dict[str, set[Kind]]:
     """Paths that a table may know when it meets these payloads, with kinds that may be right, wrong or lost."""
     known: dict[str, set[Kind]] = {}
+    all_of_them = draw(st.booleans())
     for payload in payloads:
         for path, leaf in found_in(payload).items():
-            if draw(st.booleans()):
-                kinds = st.one_of(st.just({leaf.kind}), st.sets(st.sampled_from(KINDS)))
-                known.setdefault(path, set()).update(draw(kinds))
+            if all_of_them or draw(st.booleans()):
+                known.setdefault(path, set()).add(leaf.kind)
+    if not all_of_them:
+        wrong = draw(st.lists(st.sampled_from(sorted(known)))) if known else []
+        known |= {path: draw(st.sets(st.sampled_from(KINDS))) for path in wrong}
     for path in draw(st.lists(st.sampled_from(["a", "b", "a.b", "a.b.c", "\\e", 'q"', "not. a path"]))):
         known.setdefault(path, set()).update(draw(st.sets(st.sampled_from(KINDS))))
     return known
@@ -48,6 +51,7 @@ def tabulated(payloads: list[bytes | None], known: dict[str, set[Kind]]) -> Text
     return tabulate(payloads, Mould(known, exact=True), known.keys())
 
 
+@settings(max_examples=300)
 @given(PAYLOADS, st.data())
 def test_texts_are_the_same_with_any_mould_and_with_none(
     payloads: list[bytes | None], data: st.DataObject
@@ -119,6 +123,22 @@ def test_what_the_fields_cannot_tell_apart_does_not_fit(payload: str) -> None:
     known: dict[str, set[Kind]] = {"a.b": {"string"}}
     mould = Mould(known, exact=False)
     assert mould.fit([payload.encode(), b'{"a":{"b":"x"}}']).misfits == {0}
+
+
+EXAMPLES: dict[Kind, str] = {
+    "string": '"1"',
+    "number": "1",
+    "boolean": "true",
+    "array": "[1]",
+    "object": "{}",
+}
+
+
+@pytest.mark.parametrize("value", EXAMPLES)
+@pytest.mark.parametrize("known", EXAMPLES)
+def test_a_mould_of_kinds_takes_the_known_kind_only(known: Kind, value: Kind) -> None:
+    misfits = Mould({"a": {known}}, exact=False).fit([f'{{"a":{EXAMPLES[value]}}}'.encode()]).misfits
+    assert misfits == (set() if value == known else {0})
 
 
 def test_a_mould_of_two_thousand_columns_reads_any_order_of_keys() -> None:

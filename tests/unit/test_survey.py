@@ -1,0 +1,114 @@
+"""A survey finds every path and kind that matters, however the payloads are cut, and never more than fits."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lean_ops.survey
+from lean_ops.columns import may_be_column
+from lean_ops.flatten import Kind, ParseFault, leaves
+from lean_ops.survey import Findings, KnownShape, Survey
+from tests.json_texts import ALIKE_DOCUMENTS, DOCUMENTS, damaged
+
+ONE = st.one_of(ALIKE_DOCUMENTS, ALIKE_DOCUMENTS, DOCUMENTS, damaged()).map(str.encode)
+CHUNKS = st.lists(st.lists(st.one_of(ONE, ONE, ONE, st.none()), max_size=4), max_size=5)
+KNOWN = st.dictionaries(
+    st.sampled_from(["a", "b", "a.b", "a.a", "b.a", "gone", 'q"']),
+    st.sets(st.sampled_from(["string", "number", "boolean", "array", "object"])).map(
+        lambda kinds: tuple(sorted(kinds))
+    ),
+)
+
+
+def read(shape: KnownShape, chunks: list[list[bytes | None]]) -> tuple[Findings, list[tuple[int, str]]]:
+    survey = Survey(shape)
+    faults = [(number, fault.code.value) for chunk in chunks for number, fault in survey.read(chunk)]
+    return survey.findings(), faults
+
+
+def expected(shape: KnownShape, payloads: list[bytes | None]) -> Findings:
+    """The findings by brute force."""
+    found = [each for each in map(leaves, payloads) if isinstance(each, dict)]
+    kinds: dict[str, set[Kind]] = {}
+    for document in found:
+        for path, leaf in document.items():
+            kinds.setdefault(path, set()).add(leaf.kind)
+    columns = dict(shape.kinds)
+    new = sorted(path for path in kinds if path not in columns and may_be_column(path))[: shape.room]
+    texts = [document[shape.period_path].text for document in found if shape.period_path in document]
+    return Findings(
+        {path: kinds[path] for path in kinds if path in columns or path in new},
+        overflow=bool(kinds.keys() - columns.keys() - set(new)),
+        nonsense_periods=sum(not re.fullmatch(r"(19|2[0-9])\d\d-(0[1-9]|1[0-2])", text) for text in texts),
+    )
+
+
+@given(CHUNKS, KNOWN, st.integers(0, 4), st.sampled_from([None, "a", "a.b", "nowhere"]))
+def test_the_findings_are_those_of_brute_force(
+    chunks: list[list[bytes | None]], known: dict[str, tuple[Kind, ...]], room: int, period_path: str | None
+) -> None:
+    shape = KnownShape(tuple(known.items()), room, period_path)
+    everything = [payload for chunk in chunks for payload in chunk]
+    found, faults = read(shape, chunks)
+    assert found == expected(shape, everything)
+    assert faults == [
+        (row, fault.code.value)
+        for chunk in chunks
+        for row, fault in enumerate(map(leaves, chunk))
+        if isinstance(fault, ParseFault)
+    ]
+
+
+@given(
+    st.lists(st.sampled_from(["2026-01", "2026-13", "x", 2026, True, None, [], {}, {"b": 1}])),
+    st.integers(1, 9),
+)
+def test_nonsense_periods_are_counted_once_each_however_they_are_read(
+    values: list[object], size: int
+) -> None:
+    payloads: list[bytes | None] = [json.dumps({"p": value}).encode() for value in values]
+    shape = KnownShape(room=10, period_path="p")
+    chunks = [payloads[start : start + size] for start in range(0, len(payloads), size)]
+    nonsense = [value for value in values if value not in ("2026-01", None, {"b": 1})]
+    assert read(shape, chunks)[0].nonsense_periods == len(nonsense)
+
+
+def test_after_its_first_payloads_a_new_topic_is_read_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_slowly: list[bytes | None] = []
+    monkeypatch.setattr(
+        lean_ops.survey, "leaves", lambda payload: read_slowly.append(payload) or leaves(payload)
+    )
+    survey = Survey(KnownShape(room=10, period_path="c"))
+    survey.read([b'{"a":{"b":1},"c":"x"}'])
+    survey.read([b'{"a":{"b":2},"c":null}', b'{"a":{"b":3},"c":"2026-01"}'])
+    assert survey.findings() == Findings({"a.b": {"number"}, "c": {"string"}}, nonsense_periods=1)
+    assert read_slowly == [b'{"a":{"b":1},"c":"x"}']
+
+
+def test_a_producer_of_random_keys_is_remembered_by_its_first_keys_only() -> None:
+    survey = Survey(KnownShape(room=3))
+    for start in range(0, 9000, 10):
+        survey.read(
+            [json.dumps({f"k{(start + step) * 7919 % 9000:04d}": step}).encode() for step in range(10)]
+        )
+    assert survey.findings() == Findings(
+        {"k0000": {"number"}, "k0001": {"number"}, "k0002": {"number"}}, overflow=True
+    )
+
+
+def test_a_path_that_no_column_can_hold_is_overflow() -> None:
+    for key in ("k" * 300, "line\nbreak"):
+        survey = Survey(KnownShape(room=3))
+        survey.read([json.dumps({key: 1}).encode()])
+        assert survey.findings() == Findings({}, overflow=True)
+
+
+def test_a_column_is_only_seen_where_it_has_a_value() -> None:
+    shape = KnownShape((("a", ("string",)), ("b", ("string", "number"))), room=3)
+    found, _ = read(shape, [[b'{"a":null,"b":1}'], [b'{"b":2}']])
+    assert found.kinds == {"b": {"number"}}

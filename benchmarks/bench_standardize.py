@@ -1,0 +1,72 @@
+"""RAW → Standardized: at least twice the straightforward job, flat as history grows, quick for a small batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.standardize import Bench, peak_driver_gb
+
+EVENTS = int(os.environ.get("LEAN_OPS_BENCH_EVENTS", "1000000"))
+HISTORY = [
+    int(rows) for rows in os.environ.get("LEAN_OPS_BENCH_HISTORY", "1000000,5000000,10000000").split(",")
+]
+THROUGHPUT_LIMIT, GROWTH_LIMIT, SMALL_LIMIT, MEMORY_LIMIT = 2.0, 1.3, 1.2, 4.0
+ROUNDS = 5
+
+pytestmark = pytest.mark.timeout(3600)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    started = Bench.start(tmp_path_factory.mktemp("bench"))
+    started.send(2_000, seed=9)
+    started.standardize()  # warm
+    yield started
+    started.spark.stop()
+
+
+def test_a_small_batch_is_quick(bench: Bench) -> None:
+    seconds, steps = [], {}
+    for number in range(3 * ROUNDS):
+        bench.send(200, seed=number, days=1, offset=50_000_000 + number * 1_000)
+        result, taken = bench.standardize()
+        seconds.append(taken)
+        steps = result.seconds
+    best = sorted(seconds)[:ROUNDS]
+    print(
+        f"200 rows, warm: best {best[0]:.2f} s, median of all {sorted(seconds)[len(seconds) // 2]:.2f} s; {steps}"
+    )
+    assert best[0] < SMALL_LIMIT
+
+
+def test_history_does_not_slow_a_batch_down(bench: Bench) -> None:
+    bench.clear()
+    fastest: list[float] = []
+    filled = 0
+    for rows in HISTORY:
+        bench.history(rows - filled, offset=filled)
+        filled = rows
+        rounds = []
+        for number in range(ROUNDS):
+            bench.send(20_000, seed=number, offset=100_000_000 + rows + number * 100_000)
+            rounds.append(bench.standardize()[1])
+        fastest.append(min(rounds[1:]))
+        print(f"20,000 events against {rows:,} rows: {fastest[-1]:.2f} s")
+    assert max(fastest) / fastest[0] <= GROWTH_LIMIT
+
+
+def test_twice_the_throughput_of_the_straightforward_job(bench: Bench) -> None:
+    bench.clear()
+    size = bench.send(EVENTS, commits=10)
+    baseline = bench.seeds_way()
+    result, ours = bench.standardize()
+    memory = peak_driver_gb(bench.spark)
+    print(
+        f"{EVENTS:,} events, {size / 1e6:.0f} MB: straightforward {baseline:.1f} s, ours {ours:.1f} s, "
+        f"{baseline / ours:.2f} times; peak {memory:.1f} GB; {result.counts}; {result.seconds}"
+    )
+    assert baseline / ours >= THROUGHPUT_LIMIT
+    assert memory <= MEMORY_LIMIT

@@ -10,7 +10,7 @@ from typing import Self
 from lean_ops import fingerprints
 from lean_ops.errors import DataFaultError
 
-# Where a message of the source can be; the source is no outcome.
+# Where a message of the source can be: rows and error rows of this batch, and either of an earlier one (`before`).
 OUTCOMES = ("added", "before", "errors")
 Identity = tuple[str, int]
 
@@ -40,7 +40,7 @@ class Books:
 
     @classmethod
     def of(cls, ledger: Mapping[Identity, Counter[str]]) -> Self:
-        """The books of a ledger: how often each identity stands in `source`, `added`, `before` and `errors`."""
+        """The books of a ledger: how often each identity stands in `source` and in each of its outcomes."""
         source = [each for each, places in ledger.items() if places["source"]]
         added = [each for each, places in ledger.items() if places["added"]]
         known = [each for each in source if ledger[each]["before"]]
@@ -58,7 +58,7 @@ class Books:
             error_fingerprint=fingerprints.of_messages(errors),
             missing=sum(outcomes[each] == 0 for each in source),
             doubled=sum(
-                places["added"] > 1 or (places["source"] > 0 and outcomes[each] > 1)
+                _twice(places) or (places["source"] > 0 and outcomes[each] > 1)
                 for each, places in ledger.items()
             ),
             foreign=sum(not ledger[each]["source"] for each in added),
@@ -111,7 +111,11 @@ def offenders(ledger: Mapping[Identity, Counter[str]], limit: int = 10) -> list[
     wrong = [
         message_id
         for (message_id, _), places in sorted(ledger.items())
-        if places["added"] > 1
+        if _twice(places)
         or (sum(places[side] > 0 for side in OUTCOMES) != 1 if places["source"] else places["added"])
     ]
     return wrong[:limit]
+
+
+def _twice(places: Counter[str]) -> bool:
+    return places["added"] > 1 or places["errors"] > 1

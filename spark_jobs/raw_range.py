@@ -40,6 +40,7 @@ class RawRange:
 
     def known_errors(self) -> DataFrame:
         """The topic's parse errors of the batch's publish days, as of now."""
+        self.errors.refresh()
         mine = F.col("topic_name") == self.batch.plan.topic
         return self.errors.at(self.errors.head).where(mine & published_on(self.batch.days))
 
@@ -53,8 +54,9 @@ class RawRange:
 
     def outcomes(self, snapshot: int, among: DataFrame | None = None) -> DataFrame:
         """Where the range's identities stand now, read back from the tables; of history only those `among`."""
-        self.errors.refresh()
-        before, errors = self.before(), self.known_errors().select(*IDENTITY)
+        errors, own = self.known_errors(), F.col("batch_id") == self.batch.plan.batch_id
+        before = self.before().unionByName(errors.where(~own).select(*IDENTITY))
+        errors = errors.where(own).select(*IDENTITY)
         if among is not None:
             before, errors = (
                 frame.join(F.broadcast(among), on=IDENTITY, how="left_semi") for frame in (before, errors)

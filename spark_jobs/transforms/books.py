@@ -17,7 +17,7 @@ def places(*, source: DataFrame, added: DataFrame, before: DataFrame, errors: Da
     """Every identity in every place where it stands.
 
     source  rows of the range that was read     added   rows the batch appended to its branch
-    before  rows the target had already         errors  rows of the error table
+    before  outcomes of earlier batches         errors  rows the batch appended to the error table
     """
     frames = zip(SIDES, (source, added, before, errors), strict=True)
     tagged = [frame.select(*IDENTITY, F.lit(side).alias("side")) for side, frame in frames]
@@ -46,7 +46,7 @@ def totals(entries: DataFrame) -> DataFrame:
         _count(in_source & errors).alias("error_messages"),
         fingerprint(in_source & errors).alias("error_fingerprint"),
         _count(in_source & (outcomes == 0)).alias("missing"),
-        _count((in_source & (outcomes > 1)) | (F.col("added") > 1)).alias("doubled"),
+        _count((in_source & (outcomes > 1)) | _twice()).alias("doubled"),
         _count(added & ~in_source).alias("foreign"),
     )
 
@@ -54,11 +54,15 @@ def totals(entries: DataFrame) -> DataFrame:
 def offenders(entries: DataFrame, limit: int = 10) -> list[str]:
     """Some of the identities that do not add up, for the error message."""
     outcomes = sum(((F.col(side) > 0).cast("int") for side in OUTCOMES), F.lit(0))
-    wrong = ((F.col("source") > 0) & (outcomes != 1)) | (F.col("added") > 1)
+    wrong = ((F.col("source") > 0) & (outcomes != 1)) | _twice()
     foreign = (F.col("source") == 0) & (F.col("added") > 0)
     return [
         row.message_id for row in entries.where(wrong | foreign).select("message_id").limit(limit).collect()
     ]
+
+
+def _twice() -> Column:
+    return (F.col("added") > 1) | (F.col("errors") > 1)
 
 
 def _count(condition: Column) -> Column:

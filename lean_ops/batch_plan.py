@@ -83,7 +83,7 @@ class BatchSettings(Spec):
 
 
 class BatchPlan(SourceRange):
-    """One batch. `last_column_id` is the target's when it was planned: greater ids are columns it added."""
+    """One batch. `last_column_id` is the greatest that the target's head knew: greater ids are new columns."""
 
     hop: Hop
     topic: TopicName

@@ -26,15 +26,21 @@ class Steps:
         self.seconds: dict[str, float] = {}
         self._log = log
         self._facts = facts
+        self._guard: Callable[[], None] = lambda: None
 
     def about(self, **facts: object) -> None:
         """Facts that every later line carries: topic, batch."""
         self._facts |= facts
 
+    def guard(self, check: Callable[[], None]) -> None:
+        """Called at the beginning of every later step: who lost the right to go on must not begin another."""
+        self._guard = check
+
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         started = time.monotonic()
         try:
+            self._guard()
             yield
         except BaseException as error:
             self._log({"step": name, "failed": type(error).__name__, **self._facts})

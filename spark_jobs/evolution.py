@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
+from pyiceberg.types import StringType
 
-from lean_ops import columns, drift, tables
-from lean_ops.aws.ddl import ensure_table
+from lean_ops import columns, drift, naming
 from lean_ops.batch_plan import BatchPlan
 from lean_ops.columns import OVERFLOW
 from lean_ops.drift import DriftState
-from lean_ops.errors import DataFaultError
+from lean_ops.errors import DataFaultError, RetryableError
 from lean_ops.survey import KnownShape
 from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.payloads import TableColumn, TableShape
+
+# Name, path and id of every column, in the table's order.
+Fields = tuple[tuple[str, str | None, int], ...]
 
 
 @dataclass(frozen=True)
@@ -24,18 +30,14 @@ class Evolution:
     """A table's columns as they are now, with what earlier batches remember of them."""
 
     plan: BatchPlan
-    fields: tuple[tuple[str, str | None, int], ...]
+    fields: Fields
     state: DriftState
 
     @classmethod
     def of(cls, catalog: Catalog, plan: BatchPlan, remembered: str | None) -> Self:
         """Read the columns from the table, their history from the topic's state."""
-        fields = catalog.load_table(tables.standardized(plan.topic).identifier).schema().fields
-        return cls(
-            plan,
-            tuple((field.name, field.doc, field.field_id) for field in fields),
-            DriftState.from_json(json.loads(remembered or "{}")),
-        )
+        table = catalog.load_table(naming.standardized_table(plan.topic))
+        return cls(plan, _fields(table), DriftState.from_json(json.loads(remembered or "{}")))
 
     @property
     def registry(self) -> columns.Registry:
@@ -62,15 +64,31 @@ class Evolution:
                 topic=topic,
                 batch_id=self.plan.batch_id,
             )
-        new = [tables.Column(name, "string", doc=path) for name, path in changes.added]
-        if found.overflow or changes.overflow:
-            new.append(tables.Column(OVERFLOW, "string"))
-        if not new:
-            return self
-        spec = tables.standardized(topic)
-        table = ensure_table(catalog, replace(spec, columns=(*spec.columns, *new)))
-        fields = tuple((field.name, field.doc, field.field_id) for field in table.schema().fields)
-        return replace(self, fields=fields)
+        new: list[tuple[str, str | None]] = list(changes.added)
+        if (found.overflow or changes.overflow) and OVERFLOW not in {name for name, _, _ in self.fields}:
+            new.append((OVERFLOW, None))
+        return replace(self, fields=self._add(catalog, new)) if new else self
+
+    def _add(self, catalog: Catalog, new: Sequence[tuple[str, str | None]]) -> Fields:
+        """Add columns if the table is still as we know it: any other way a name could get a second path."""
+        table = catalog.load_table(naming.standardized_table(self.plan.topic))
+        if _fields(table) != self.fields:
+            raise self._outdated()
+        try:
+            with table.update_schema() as update:
+                for name, path in new:
+                    update.add_column(name, StringType(), doc=path)
+        except CommitFailedException as error:
+            raise self._outdated() from error
+        return _fields(table)
+
+    def _outdated(self) -> RetryableError:
+        return RetryableError(
+            f"{self.plan.topic}: the columns of Standardized changed while the batch ran",
+            next_step="run again: the columns are read anew",
+            topic=self.plan.topic,
+            batch_id=self.plan.batch_id,
+        )
 
     def shape(self, found: Discovered) -> TableShape:
         """What a pass that writes the rows needs to know."""
@@ -88,15 +106,15 @@ class Evolution:
     def observed(self, found: Discovered) -> tuple[str, tuple[dict[str, Any], ...]]:
         """The state to remember, and the drift of the batch.
 
-        Columns are new when they came after the plan, not when this run added them: a rerun reports them too.
+        Columns are new when no published batch had them, not when this run added them: a rerun reports them too.
         """
         paths = {name: path for path, name in self.registry.columns.items()}
+        young = {name for name, _, number in self.fields if number > self.plan.last_column_id}
         state, events = drift.observe(
             self.state,
             paths,
-            added=[
-                name for name, _, number in self.fields if number > self.plan.last_column_id and name in paths
-            ],
+            # A table that was rolled back has young columns that an earlier batch reported.
+            added=[name for name in paths if name in young and name not in self.state.columns],
             seen={name: found.kinds[path] for name, path in paths.items() if path in found.kinds},
             day=self.plan.batch_time.date(),
             removed_after=self.plan.settings.drift.removed_after,
@@ -108,3 +126,7 @@ class Evolution:
     def _kinds(self, name: str, found: frozenset[Any] | None = None) -> tuple[Any, ...]:
         known = self.state.columns[name].kinds if name in self.state.columns else frozenset()
         return tuple(sorted(known | (found or frozenset())))
+
+
+def _fields(table: Table) -> Fields:
+    return tuple((field.name, field.doc, field.field_id) for field in table.schema().fields)

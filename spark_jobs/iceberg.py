@@ -6,10 +6,12 @@ each session caches tables of its own. Both lose or double rows without an error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from lean_ops import naming
@@ -30,14 +32,16 @@ class IcebergTable:
         self.name = ".".join(identifier)
         # A new session does not know its catalogs until one is used.
         spark.sql(f"show namespaces in {naming.CATALOG}")
-        self._table: Any = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            spark._jsparkSession,
-            f"{naming.CATALOG}.{self.name}",
-        )
         self.refresh()
 
     def refresh(self) -> None:
-        """See what others committed. Spark's own cached table is this very object."""
+        """See what others committed, in the very object through which Spark reads and writes.
+
+        Loaded anew each time: after half a minute without use Spark's catalog forgets one and takes another.
+        """
+        self._table: Any = self._spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+            self._spark._jsparkSession, f"{naming.CATALOG}.{self.name}"
+        )
         self._table.refresh()
 
     @property
@@ -45,10 +49,16 @@ class IcebergTable:
         """The snapshot that main points to."""
         return int(self._table.currentSnapshot().snapshotId())
 
-    def branch_head(self, branch: str) -> int:
-        """The snapshot that a branch points to."""
+    def staged(self, branch: str, base: int) -> int:
+        """The snapshot of a branch after one commit on top of `base`.
+
+        Whoever writes to a branch that was dropped meanwhile makes a new one, on top of whatever main is then.
+        """
         self.refresh()
-        return int(self._table.snapshot(branch).snapshotId())
+        snapshot = self._table.snapshot(branch)
+        if snapshot is None or snapshot.parentId() != base:
+            raise self._refused()
+        return int(snapshot.snapshotId())
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
@@ -63,14 +73,14 @@ class IcebergTable:
     def _reader(self, **options: str) -> DataFrame:
         return self._spark.read.format("iceberg").options(**options).load(f"{naming.CATALOG}.{self.name}")
 
-    def open_branch(self, branch: str) -> int:
-        """Start a branch at main's head, which is returned. Branches that dead batches left behind go first."""
-        for stale in [name for name in self._table.refs() if str(name).startswith(BRANCH_PREFIX)]:
-            self._table.manageSnapshots().removeBranch(stale).commit()
+    def open_branch(self, branch: str, head: int) -> None:
+        """Start a branch at a snapshot. Branches that dead batches left behind go in the same commit."""
         self.refresh()
-        head = self.head
-        self._table.manageSnapshots().createBranch(branch, head).commit()
-        return head
+        with self._races():
+            change = self._table.manageSnapshots()
+            for stale in [name for name in self._table.refs() if str(name).startswith(BRANCH_PREFIX)]:
+                change = change.removeBranch(stale)
+            change.createBranch(branch, head).commit()
 
     def append(
         self, frame: DataFrame, token: Mapping[str, str], *, branch: str = "main", **options: str
@@ -81,18 +91,27 @@ class IcebergTable:
             writer = writer.option(f"snapshot-property.{key}", value)
         writer.append()
 
-    def publish(self, branch: str) -> int:
+    def publish(self, branch: str) -> None:
         """Make the branch main, atomically for all its commits, if main has not moved since it was opened."""
         self.refresh()
+        with self._races():
+            self._table.manageSnapshots().fastForwardBranch("main", branch).removeBranch(branch).commit()
+
+    @contextmanager
+    def _races(self) -> Iterator[None]:
+        """A reference that is not where it should be, or a commit that came in between, is a race that was lost."""
         try:
-            self._table.manageSnapshots().fastForwardBranch("main", branch).commit()
+            yield
+        except IllegalArgumentException as error:
+            raise self._refused() from error
         except Py4JJavaError as error:
-            if "not an ancestor" in str(error.java_exception.getMessage()):
-                raise PublishRefusedError(
-                    f"{self.name}: main moved while the batch ran; nothing was published", table=self.name
-                ) from error
-            raise
-        self.refresh()
-        head = self.head
-        self._table.manageSnapshots().removeBranch(branch).commit()
-        return head
+            if error.java_exception.getClass().getSimpleName() != "CommitFailedException":
+                raise
+            raise self._refused() from error
+
+    def _refused(self) -> PublishRefusedError:
+        return PublishRefusedError(
+            f"{self.name} was changed while the batch ran; nothing was published",
+            next_step="run again: the batch starts over from what is there now",
+            table=self.name,
+        )

@@ -20,6 +20,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from lean_ops.accounting import Books
@@ -103,13 +104,16 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
     with ExitStack() as held:
         with steps("acquire_lease"):
             lease = held.enter_context(Lease(ports.leases, topic, ports.new_owner()))
+        steps.guard(lease.check)
         with steps("ensure_tables"):
             for spec in work.tables:
                 ensure_table(ports.catalog, spec)
         with steps("read_state"):
             state = ports.checkpoints.load(topic, work.hop)
         with steps("decide"):
-            decision = _decide(work, ports, state, bite)
+            source, target = ports.catalog.load_table(work.source), ports.catalog.load_table(work.target)
+            decision = _decide(source, target, state, bite)
+        run = _Run(spark, work, ports, lease, source, target)
         match decision:
             case Refused(snapshot):
                 raise DataFaultError(
@@ -123,29 +127,30 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
                 steps.about(batch_id=plan.batch_id)
                 return _settle(ports, lease, plan, _prepared(state, plan))
             case Replay(plan):
-                return _execute(_Run(spark, work, ports, lease), plan, state.columns)
+                return _execute(run, plan, state.columns)
             case Read(source_range):
-                _discard(ports, lease, state)
-                plan = _plan(work, ports, source_range)
+                _discard(run, state.open_plan)
+                plan = _plan(run, source_range)
                 with steps("open_plan"):
                     ports.checkpoints.open_plan(lease.claim, plan)
-                return _execute(_Run(spark, work, ports, lease), plan, state.columns)
-        _discard(ports, lease, state)
+                return _execute(run, plan, state.columns)
+        _discard(run, state.open_plan)
         return None
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One run that holds the lease."""
+    """One run that holds the lease, and the tables as they were when it decided what to do."""
 
     spark: SparkSession
     work: Work
     ports: Ports
     lease: Lease
+    source: Table
+    target: Table
 
 
-def _decide(work: Work, ports: Ports, state: State, bite: Volume) -> Decision:
-    source, target = ports.catalog.load_table(work.source), ports.catalog.load_table(work.target)
+def _decide(source: Table, target: Table, state: State, bite: Volume) -> Decision:
     facts = Facts(
         snapshots=lake.ancestry(source),
         token=lake.newest_token(target),
@@ -157,8 +162,8 @@ def _decide(work: Work, ports: Ports, state: State, bite: Volume) -> Decision:
     return decide(facts, partial(lake.day_volumes, source))
 
 
-def _plan(work: Work, ports: Ports, source_range: SourceRange) -> BatchPlan:
-    target = ports.catalog.load_table(work.target)
+def _plan(run: _Run, source_range: SourceRange) -> BatchPlan:
+    work = run.work
     return BatchPlan(
         **source_range.model_dump(),
         hop=work.hop,
@@ -169,41 +174,48 @@ def _plan(work: Work, ports: Ports, source_range: SourceRange) -> BatchPlan:
         spec_sha256=spec_sha256(work.topic),
         settings=BatchSettings.of(work.topic),
         pii_key_id=work.pii_key_id,
-        batch_time=ports.clock(),
-        last_column_id=target.metadata.last_column_id,
+        batch_time=run.ports.clock(),
+        last_column_id=lake.last_published_column(run.target),
     )
 
 
 def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
     ports, steps = run.ports, run.ports.steps
     steps.about(batch_id=plan.batch_id)
-    target = IcebergTable(run.spark, run.work.target)
-    # A name of its own: whoever still writes to the branch of an earlier attempt cannot touch this one.
-    branch = f"{BRANCH_PREFIX}{run.lease.claim.owner}"
     with steps("open_branch"):
-        head = target.open_branch(branch)
-    source = ports.catalog.load_table(run.work.source)
-    volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
+        batch = _open(run, plan, columns)
+    try:
+        staged = run.work.stage(run.spark, batch, ports)
+        staged.books.check(plan.batch_id, staged.offenders)
+    except DataFaultError:
+        # Not a crash: a person decides, perhaps by other settings, which this plan would never see.
+        _discard(run, plan)
+        raise
+    prepared = _prepare(ports, run.lease, plan, staged)
+    with steps("publish"):
+        batch.target.publish(batch.branch)
+    return _settle(ports, run.lease, plan, prepared)
+
+
+def _open(run: _Run, plan: BatchPlan, columns: str | None) -> OpenBatch:
+    volumes = lake.day_volumes(run.source, plan.start_snapshot, plan.end_snapshot)
     taken = {day: volume for day, volume in volumes.items() if plan.takes(day)}
     volume = sum(taken.values(), start=Volume())
     batch = OpenBatch(
         plan=plan,
         source=IcebergTable(run.spark, run.work.source),
-        target=target,
-        branch=branch,
-        head=head,
+        target=IcebergTable(run.spark, run.work.target),
+        # A name of its own: whoever still writes to the branch of an earlier attempt cannot touch this one.
+        branch=f"{BRANCH_PREFIX}{run.lease.claim.owner}",
+        head=lake.head(run.target),
         days=tuple(sorted(taken)),
         rows=volume.records,
         bytes=volume.bytes,
         columns=columns,
     )
-    staged = run.work.stage(run.spark, batch, ports)
-    staged.books.check(plan.batch_id, staged.offenders)
-    prepared = _prepare(ports, run.lease, plan, staged)
-    run.lease.check()
-    with steps("publish"):
-        target.publish(branch)
-    return _settle(ports, run.lease, plan, prepared)
+    # At the head that the decision was made on: if main is elsewhere by now, nothing can be published.
+    batch.target.open_branch(batch.branch, batch.head)
+    return batch
 
 
 def _prepare(ports: Ports, lease: Lease, plan: BatchPlan, staged: Staged) -> PreparedResult:
@@ -244,7 +256,7 @@ def _prepared(state: State, plan: BatchPlan) -> PreparedResult:
     return PreparedResult.model_validate_json(state.prepared_result)
 
 
-def _discard(ports: Ports, lease: Lease, state: State) -> None:
-    if state.open_plan is not None:
-        with ports.steps("discard_plan"):
-            ports.checkpoints.discard(lease.claim, state.open_plan)
+def _discard(run: _Run, plan: BatchPlan | None) -> None:
+    if plan is not None:
+        with run.ports.steps("discard_plan"):
+            run.ports.checkpoints.discard(run.lease.claim, plan)

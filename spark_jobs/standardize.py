@@ -57,9 +57,10 @@ class Standardize:
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         """Faulty messages to parse_errors, the others to the branch; then both are counted back."""
-        steps, raw = ports.steps, RawRange(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier))
-        evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
+        steps = ports.steps
         with steps("find_duplicates"):
+            raw = RawRange(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier))
+            evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
             messages = messages_of(spark, raw, self.driver_rows)
         try:
             with steps("discover"):
@@ -70,7 +71,8 @@ class Standardize:
             with steps("write_errors"):
                 if found.faults:
                     parse_errors.append(raw.errors, messages.faults(), raw.known_errors(), batch.plan)
-            rows, superseded = messages.flatten(evolution.shape(found)), None
+            with steps("flatten"):
+                rows, superseded = messages.flatten(evolution.shape(found)), None
             if batch.plan.settings.standardized_lifo == "batch":
                 with steps("find_superseded"):
                     superseded = versions.superseded(rows).localCheckpoint()
@@ -80,7 +82,7 @@ class Standardize:
         finally:
             messages.release()
         with steps("audit"):
-            snapshot = batch.target.branch_head(batch.branch)
+            snapshot = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)
             counted = _with_superseded(audit.books, superseded)
         with steps("find_conflicts"):

@@ -22,6 +22,14 @@ def ancestry(table: Table) -> list[SourceSnapshot]:
     return [_source_snapshot(snapshot) for snapshot in reversed(list(_from_head(table)))]
 
 
+def head(table: Table) -> int:
+    """The snapshot that the table's main branch points to. Tables have one from their creation on."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        raise LookupError(f"{'.'.join(table.name())} has no snapshot")
+    return snapshot.snapshot_id
+
+
 def newest_token(table: Table) -> Token | None:
     """What the newest published batch says of itself."""
     tokens = (Token.from_summary(_summary(snapshot)) for snapshot in _from_head(table))
@@ -32,6 +40,13 @@ def is_whole(table: Table) -> bool:
     """Whether the ancestry reaches back to the table's first snapshot."""
     snapshots = list(_from_head(table))
     return bool(snapshots) and snapshots[-1].parent_snapshot_id is None
+
+
+def last_published_column(table: Table) -> int:
+    """The greatest id of a column that the table's head knows: later ones came with nothing that was published."""
+    head = table.current_snapshot()
+    schema = table.schemas().get(head.schema_id) if head and head.schema_id is not None else None
+    return schema.highest_field_id if schema else 0
 
 
 def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volume]:

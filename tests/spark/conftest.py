@@ -59,6 +59,8 @@ def spark(emulator: Emulator, runtimes: Callable[[str], Runtime]) -> Iterator[Sp
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "local")
+        # It lives for minutes: the time for compiling twice never comes back.
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         session = build_session(runtimes("sqlite"), app="tests")
     session.sparkContext.setLogLevel("OFF")
     yield session

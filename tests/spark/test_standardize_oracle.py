@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lean_ops.next_batch import Volume
 from tests.spark.oracle import Oracle
-from tests.spark.streams import RULES, cut, messages
+from tests.spark.streams import cut, messages
 from tests.spark.world import World, WorldOf, assert_equal, books_of
 
 pytestmark = pytest.mark.spark

@@ -126,9 +126,10 @@ def _fits_decimal(text: str, column_type: ColumnType) -> bool:
     if not significant:
         return True
     exponent: str = match[3] or "0"
-    if len(exponent) > 10:
+    magnitude = exponent.lstrip("+-0")
+    if len(magnitude) > 9:
         return False
-    point = len(whole) + int(exponent)
+    point = len(whole) + int(magnitude or "0") * (-1 if exponent.startswith("-") else 1)
     before_point = point - (len(digits) - len(significant))
     after_point = len(digits) - point
     return before_point <= column_type.precision - column_type.scale and after_point <= column_type.scale

@@ -39,7 +39,7 @@ def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> Answer:
     done = subprocess.run(
         [PROGRAM, *arguments],
         cwd=cwd,
-        env=_environment() | variables,
+        env=clean_environment() | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=60,
@@ -53,7 +53,7 @@ def call(*arguments: str | Path) -> Answer:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code = 0
     with (
-        mock.patch.dict(os.environ, _environment(), clear=True),
+        mock.patch.dict(os.environ, clean_environment(), clear=True),
         mock.patch.object(sys, "argv", ["lean-ops", *map(str, arguments)]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -65,7 +65,8 @@ def call(*arguments: str | Path) -> Answer:
     return Answer(code, _text(out), _text(err))
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
+    """This process's variables without those that change how a command speaks."""
     return {key: value for key, value in os.environ.items() if key not in _FELT}
 
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from lean_ops.cli import app
-from tests.command_line import PROGRAM, call, run
+from tests.command_line import PROGRAM, call, clean_environment, run
 from tests.repositories import ROOT, contract, repository, topic
 
 # They print no result: what they did is known by their exit code.
@@ -143,7 +143,7 @@ def test_findings_are_exit_code_1_and_their_absence_0(tmp_path: Path) -> None:
 def on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str]:
     """The exit code and the output of a command that believes a person is watching it on 80 columns."""
     leader, follower = pty.openpty()
-    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    environment = clean_environment() | {"TERM": "xterm-256color", "COLUMNS": "80"} | variables
     process = subprocess.Popen(
         [PROGRAM, *arguments], cwd=ROOT, env=environment, stdin=follower, stdout=follower, stderr=follower
     )

@@ -133,6 +133,7 @@ def test_an_integer_is_exact_when_it_is_a_json_integer_in_range(text: str, kind:
 @example("1E2", ColumnType("decimal", 3, 0))
 @example("12.50", ColumnType("decimal", 3, 1))
 @example("1.5e-1", ColumnType("decimal", 2, 2))
+@example("15e-" + "0" * 5000 + "1", ColumnType("decimal", 2, 1))
 def test_a_decimal_is_exact_when_no_digit_is_lost(text: str, column_type: ColumnType) -> None:
     number = json_number(text)
     assert is_exact(text, column_type) == (number is not None and _fits(Decimal(number), column_type))
@@ -159,6 +160,7 @@ def test_a_double_is_exact_when_it_is_a_finite_json_number(text: str) -> None:
     [
         pytest.param("9" * 100_000, id="digits"),
         "1e999999999999999999999",
+        pytest.param("1e" + "9" * 5000, id="exponent"),
         "-1E400",
         "NaN",
         "Infinity",

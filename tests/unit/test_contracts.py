@@ -332,6 +332,20 @@ def test_one_fault_is_not_blamed_a_second_time_on_the_topic() -> None:
     assert only.startswith("/payload_columns/0/type: found 'decimal(18;2)'")
 
 
+@pytest.mark.parametrize(
+    ("columns", "place"),
+    [
+        ([column("a", "timestmp", format="epoch_millis")], "0/type"),
+        ([column("a", "timestamp", format="epoch", default="1769860800")], "0/format"),
+        ([column("a", "intt", default="x")], "0/type"),
+        ([column("a", path=5), column("b", path="a")], "0/path"),
+        ([column("a", path="x..y"), column("b", path="a.c")], "0/path"),
+    ],
+)
+def test_what_follows_from_a_fault_is_not_another_one(columns: list[dict[str, Any]], place: str) -> None:
+    assert column_finding(*columns).startswith(f"{place}: found ")
+
+
 def test_a_contract_without_a_topic_is_an_orphan(tmp_path: Path) -> None:
     here = repository(
         tmp_path,
@@ -415,6 +429,11 @@ def test_every_repeated_key_is_named_with_its_pointer() -> None:
         "/payload_columns/1/name: found the key a second time; expected each key once.",
         "/version: found the key a second time; expected each key once.",
     ]
+
+
+def test_a_repeated_key_is_named_however_much_was_repeated_below_it() -> None:
+    text = contract(column("a")).replace('"version": "1.0"', '"version": "1.0", "version": {"a": 1, "a": 2}')
+    assert findings(text) == ["/version: found the key a second time; expected each key once."]
 
 
 SOUND = contract(column("a", default="@"))

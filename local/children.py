@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lean_ops.errors import LeanOpsError
 from lean_ops import parent_death
+from lean_ops.errors import LeanOpsError
 
 _TAIL_LINES = 5
 _POLL_SECONDS = 0.05

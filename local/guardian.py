@@ -11,7 +11,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
+
+from lean_ops.processes import is_alive
 
 GRACE_SECONDS = 10.0
 
@@ -22,7 +23,7 @@ def main() -> None:
     groups = [int(line) for line in sys.stdin]
     _signal(groups, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
-    while any(map(_lives, groups)) and time.monotonic() < deadline:
+    while any(map(is_alive, groups)) and time.monotonic() < deadline:
         time.sleep(0.05)
     _signal(groups, signal.SIGKILL)
 
@@ -31,17 +32,6 @@ def _signal(groups: list[int], number: int) -> None:
     for group in groups:
         with suppress(ProcessLookupError):
             os.killpg(group, number)
-
-
-def _lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-        # Where nobody collects orphans, a dead leader stays as a zombie.
-        return ") Z " not in Path(f"/proc/{group}/stat").read_text("ascii", "replace")
-    except ProcessLookupError:
-        return False
-    except FileNotFoundError:
-        return True
 
 
 if __name__ == "__main__":

@@ -19,15 +19,15 @@ from typing import IO
 import msgspec
 
 from lean_ops import runtime as runtimes
-from lean_ops.aws.clients import Stack, stack_file
+from lean_ops.aws.clients import Stack, lock_file, stack_file
 from lean_ops.errors import LeanOpsError
+from lean_ops.processes import is_alive
 from lean_ops.repository import Repository
 from lean_ops.runtime import Runtime
 from local import settings as local_settings
 from local.children import Child, ChildSpec, listens
 from local.guardian import GRACE_SECONDS
 
-LOCK_FILE = "stack.lock"
 PORTS = ("aws", "firehose")
 # Below the range from which the kernel takes ports for outgoing connections.
 _FREE_PORTS = range(20_000, 32_000)
@@ -182,7 +182,7 @@ def _is_free(port: int) -> bool:
 def lock_home(home: Path) -> IO[str]:
     """The home folder for ourselves. After a kill, waits for the guardian of the dead stack to be done."""
     home.mkdir(parents=True, exist_ok=True)
-    lock = (home / LOCK_FILE).open("a+", encoding="utf-8")
+    lock = lock_file(home).open("a+", encoding="utf-8")
     deadline = time.monotonic() + GRACE_SECONDS + 5
     while True:
         try:
@@ -191,7 +191,7 @@ def lock_home(home: Path) -> IO[str]:
         except BlockingIOError:
             lock.seek(0)
             owner = lock.read().strip()
-            if time.monotonic() > deadline or (owner and Path(f"/proc/{owner}").exists()):
+            if time.monotonic() > deadline or (owner and is_alive(int(owner))):
                 raise LeanOpsError(
                     f"another stack runs in {home} (process {owner})", next_step="lean-ops local down"
                 ) from None

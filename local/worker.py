@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from lean_ops import resources
+from lean_ops import parent_death, resources
 from lean_ops import runtime as runtimes
-from lean_ops import parent_death
 from local import settings as local_settings
 from local.functions import Function
 from local.settings import Settings

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +15,7 @@ import boto3
 from botocore.config import Config
 
 from lean_ops.errors import LeanOpsError
+from lean_ops.processes import is_alive
 from lean_ops.runtime import Runtime
 
 
@@ -40,14 +43,28 @@ def stack_file(home: Path) -> Path:
     return home / "stack.json"
 
 
+def lock_file(home: Path) -> Path:
+    """Locked by the supervisor, and after its death until the last of its children is gone."""
+    return home / "stack.lock"
+
+
+def is_locked(home: Path) -> bool:
+    """Whether anything of a stack is left in a home folder."""
+    with suppress(FileNotFoundError), lock_file(home).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def find_stack(home: Path) -> Stack | None:
     """The stack that runs in a home folder; a file left behind by a killed one does not count."""
     try:
         stack = Stack(**json.loads(stack_file(home).read_text("utf-8")))
-        os.kill(stack.pid, 0)
-    except (FileNotFoundError, ProcessLookupError):
+    except FileNotFoundError:
         return None
-    return stack
+    return stack if is_alive(stack.pid) else None
 
 
 def local_stack(runtime: Runtime) -> Stack:

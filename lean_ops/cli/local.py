@@ -67,7 +67,7 @@ def down(root: options.Root = None, env: options.Env = "local") -> None:
         output.talk(f"no stack is running in {home}")
         return
     os.kill(stack.pid, signal.SIGTERM)
-    if not _ended(stack.pid):
+    if not _ended(home):
         from lean_ops.errors import LeanOpsError
 
         raise LeanOpsError(
@@ -159,7 +159,13 @@ def _emulated(root: Path | None, env: str) -> Runtime:
 
 def _detach(runtime: Runtime, command: list[str]) -> None:
     from lean_ops.aws.clients import find_stack
+    from lean_ops.errors import LeanOpsError
 
+    present = find_stack(runtime.home)
+    if present is not None:  # the supervisor would refuse, but its log would replace that of the running one
+        raise LeanOpsError(
+            f"another stack runs in {runtime.home} (process {present.pid})", next_step="lean-ops local down"
+        )
     logs = runtime.home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log_file = logs / "supervisor.log"
@@ -177,12 +183,12 @@ def _detach(runtime: Runtime, command: list[str]) -> None:
         raise typer.Exit(output.FINDINGS)
 
 
-def _ended(pid: int) -> bool:
+def _ended(home: Path) -> bool:
+    from lean_ops.aws.clients import is_locked
+
     deadline = time.monotonic() + _END_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
+    while is_locked(home):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.05)
-    return False
+    return True

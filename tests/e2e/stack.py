@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from click.testing import Result
+from typer.testing import CliRunner
+
 from lean_ops.aws import clients
 from lean_ops.aws.clients import Stack
+from lean_ops.cli import app
 from lean_ops.repository import Repository
 from lean_ops.runtime import Runtime, from_repository
 from tests.repositories import ROOT
@@ -39,29 +43,25 @@ class LocalStack:
     def facts(self) -> Stack:
         return clients.local_stack(self.runtime)
 
-    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-        """A command and its outcome."""
-        command = [str(Path(sys.executable).with_name("lean-ops")), *arguments, "--root", str(ROOT)]
-        done = subprocess.run(
-            [*command, "--env", self.env],
-            env=self._variables(),
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+    def run(self, *arguments: str, stdin: bytes = b"") -> Result:
+        """A command and its outcome. In this process: a new one would spend a second on imports, each time."""
+        line = [*arguments, "--root", str(ROOT), "--env", self.env]
+        return CliRunner().invoke(app, line, input=stdin, env=self._variables())
 
     def command(self, *arguments: str, stdin: bytes = b"") -> str:
         """What a command that has to succeed printed."""
         done = self.run(*arguments, stdin=stdin)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        assert done.exit_code == 0, f"{arguments}: {done.output}{done.exception}"
         return done.stdout
 
-    def up(self, *settings: str, ports: Iterable[str] = ()) -> None:
-        pairs = [f"--set={pair}" for pair in (*FAST, *settings)] + [f"--port={pair}" for pair in ports]
-        self.command("local", "up", "--detach", *pairs)
+    def program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command as a process of its own, with the messages and exit codes that a shell sees."""
+        program = str(Path(sys.executable).with_name("lean-ops"))
+        line = [program, *arguments, "--root", str(ROOT), "--env", self.env]
+        return subprocess.run(line, env=self._variables(), capture_output=True, text=True, check=False)
+
+    def up(self, *settings: str) -> None:
+        self.command("local", "up", "--detach", *(f"--set={pair}" for pair in settings))
 
     def send(self, topic: str, messages: Iterable[Mapping[str, Any] | str], entry: str = "sqs") -> None:
         lines = [each if isinstance(each, str) else json.dumps(each) for each in messages]
@@ -86,10 +86,10 @@ class LocalStack:
 
 
 @contextmanager
-def running(home: Path, env: str = "local", *settings: str) -> Iterator[LocalStack]:
+def running(home: Path, env: str = "local", *settings: str, fast: bool = True) -> Iterator[LocalStack]:
     """A stack that is up, and that is down afterwards whatever the test did."""
     stack = LocalStack(home, env)
-    stack.up(*settings)
+    stack.up(*(FAST if fast else ()), *settings)
     try:
         yield stack
     finally:

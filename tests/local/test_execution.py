@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
+from lean_ops.processes import is_alive
 from lean_ops.resources import FUNCTIONS, FunctionSettings
 from lean_ops.runtime import Runtime
 from local import execution as executions
@@ -80,10 +79,4 @@ def test_an_environment_ends_with_its_caller(runtime: Runtime) -> None:
     variables = os.environ | runtime.variables() | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", program], env=variables, stdout=subprocess.PIPE, check=False)
     worker = int(done.stdout.split()[-1])
-    wait_until(lambda: not lives(worker))
-
-
-def lives(pid: int) -> bool:
-    with suppress(FileNotFoundError):
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    return False
+    wait_until(lambda: not is_alive(worker))

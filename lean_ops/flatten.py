@@ -21,7 +21,7 @@ Kind = Literal["string", "number", "boolean", "array", "object"]
 # Of ours, because Python's own limits differ between versions and with the depth of the caller's stack.
 MAX_DEPTH: Final = 200
 # Paths repeat the keys above them: one long key over many small values would fill any memory.
-MAX_PATH_CHARACTERS: Final = 64_000_000
+MAX_REPEATED: Final = 64_000_000
 
 _WHITE_SPACE = b" \t\n\r"
 _QUOTE, _BRACE, _LETTER_N = b'"{n'
@@ -113,16 +113,16 @@ def value_text(value: bytes) -> str:
 
 def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
     found: dict[str, Leaf] = {}
-    characters = 0
+    repeated = 0
     # A stack of our own: recursion would make the result depend on the caller's.
     unread = [("", _members(source))]
     while unread:
         prefix, members = unread.pop()
+        repeated += len(prefix) * len(members)
+        if repeated > MAX_REPEATED:
+            return ParseFault(FaultCode.PATHS_TOO_LONG, f"over {MAX_REPEATED} characters of repeated keys")
         for key, raw in members.items():
             path = prefix + (payload_path.join((key,)) if not key or "." in key or "\\" in key else key)
-            characters += len(path)
-            if characters > MAX_PATH_CHARACTERS:
-                return ParseFault(FaultCode.PATHS_TOO_LONG, f"over {MAX_PATH_CHARACTERS} characters of paths")
             value = bytes(raw)
             if value[0] == _BRACE:
                 inner = _members(value)

@@ -143,13 +143,10 @@ class Mould:
         values = self.values(fit, path)
         if path not in self._raw:
             return values
-        texts: list[str | None] = []
-        for row, raw in enumerate(values):
-            value = b"null" if raw is None else bytes(raw)
-            if value[:1] == b"{" and value != b"{}":
-                fit.misfits.add(row)
-                value = b"null"
-            texts.append(None if value == b"null" else value_text(value))
+        texts = [None if raw is None else str(raw, "utf-8") for raw in values]
+        for row, text in enumerate(texts):
+            if text is not None and text[0] in '"{n':
+                texts[row] = _other_text(fit, row, text)
         return texts
 
 
@@ -197,3 +194,12 @@ def _instances(fit: Fit, place: _Place, blank: Any) -> list[Any]:
         # Either `{}`, which is a leaf, or all its members are null, which is none: the fields cannot tell.
         fit.misfits.update(row for row, value in enumerate(values) if value == blank)
     return [value if value.__class__ is place.inner else blank for value in values]
+
+
+def _other_text(fit: Fit, row: int, source: str) -> str | None:
+    """The text of a value that is not its own source."""
+    if source.startswith('"'):
+        return value_text(source.encode())
+    if source.startswith("{") and source != "{}":
+        fit.misfits.add(row)
+    return source if source == "{}" else None

@@ -110,8 +110,11 @@ def lake(request: pytest.FixtureRequest, lakes: Callable[[str], Lake]) -> Lake:
 def world_of(lakes: Callable[[str], Lake]) -> WorldOf:
     """Makes topics, each with tables of its own; on files unless it is told another lake."""
 
-    def make(rules: Rules = RULES, lake: Lake | None = None, **drift: Any) -> World:
-        return World(lake or lakes("sqlite"), topic_spec(f"topic{next(_numbers)}", rules, **drift), rules)
+    def make(
+        rules: Rules = RULES, lake: Lake | None = None, *, on_executors: bool = False, **drift: Any
+    ) -> World:
+        topic = topic_spec(f"topic{next(_numbers)}", rules, **drift)
+        return World(lake or lakes("sqlite"), topic, rules, on_executors)
 
     return make
 

@@ -63,13 +63,15 @@ class Fault(NamedTuple):
 
 
 class Oracle:
-    """What the tables hold after the batches that it was shown."""
+    """What the tables hold after the batches that it was shown; `drift` is what the last one changed, by path."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.rows: dict[Identity, Row] = {}
         self.faults: dict[Identity, Fault] = {}
         self._firsts: dict[Identity, Message] = {}
+        self._kinds: dict[str, set[str]] = {}
+        self.drift: set[tuple[str, str]] = set()
 
     def take(self, batch: Iterable[Message]) -> dict[str, int]:
         """Show it the next batch, and get the batch's books."""
@@ -102,6 +104,7 @@ class Oracle:
     def _settle(self, fresh: list[Message]) -> dict[str, int]:
         rows: dict[Identity, Row] = {}
         faults: dict[Identity, Fault] = {}
+        kinds: dict[str, set[str]] = defaultdict(set)
         nonsense = 0
         for message in fresh:
             found = judge(message.json_payload)
@@ -109,6 +112,8 @@ class Oracle:
                 faults[message.identity] = Fault(*message[2:], found)
                 continue
             leaves = {path: text for path, (_, text) in found.items()}
+            for path, (kind, _) in found.items():
+                kinds[path].add(kind)
             period = leaves.get(self.rules.period_path or "")
             nonsense += period is not None and not is_month(period)
             rows[message.identity] = Row(
@@ -117,6 +122,7 @@ class Oracle:
                 period if period is not None and is_month(period) else f"{message.published:%Y-%m}",
                 leaves,
             )
+        self._learn(kinds)
         kept = latest(rows) if self.rules.lifo else rows
         self.rows |= kept
         self.faults |= faults
@@ -129,6 +135,14 @@ class Oracle:
             "superseded_fingerprint": fingerprint(rows.keys() - kept.keys()),
             "nonsense_periods": nonsense,
         }
+
+    def _learn(self, seen: dict[str, set[str]]) -> None:
+        self.drift = {("ADDED", path) for path in seen if path not in self._kinds}
+        self.drift |= {
+            ("TYPE_CHANGED", path) for path, old in self._kinds.items() if seen.get(path, set()) - old
+        }
+        for path, kinds in seen.items():
+            self._kinds.setdefault(path, set()).update(kinds)
 
 
 def latest(rows: dict[Identity, Row]) -> dict[Identity, Row]:

@@ -82,8 +82,8 @@ class World:
     lake: Lake
     topic: TopicSpec
     rules: Rules
+    on_executors: bool = False
     commits: list[tuple[int, list[Message]]] = field(default_factory=list)
-    results: list[BatchResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for spec in (tables.raw(self.name), tables.standardized(self.name)):
@@ -138,9 +138,7 @@ class World:
         work: Standardize | None = None,
     ) -> BatchResult | None:
         """One batch."""
-        result = run_batch(spark or self.lake.spark, work or self.work(), self.ports(steps, leases), bite)
-        self.results += [result] if result is not None else []
-        return result
+        return run_batch(spark or self.lake.spark, work or self.work(), self.ports(steps, leases), bite)
 
     def catch_up(self, bite: Volume = BITE) -> list[BatchResult]:
         """Batch after batch until nothing is new."""
@@ -150,7 +148,9 @@ class World:
         return done
 
     def work(self, **changes: Any) -> Standardize:
-        return replace(Standardize(self.topic, "1.0", "0" * 64), **changes)
+        work = Standardize(self.topic, "1.0", "0" * 64)
+        # No batch is small enough for the driver.
+        return replace(work, **({"driver_rows": -1} if self.on_executors else {}), **changes)
 
     def messages(self, result: BatchResult | None = None) -> list[Message]:
         """The messages that a batch read, by its own account; all of RAW without one."""
@@ -195,30 +195,68 @@ class World:
             found[identity] = Fault(*envelope)
         return found
 
-    def told(self, table: str) -> list[dict[str, Any]]:
-        """What the topic's batches left in the outbox for an ops table."""
+    def paths(self) -> set[str | None]:
+        """The payload paths that have a column."""
+        return {
+            field.doc
+            for field in self.standardized.schema().fields
+            if field.name not in (*ENVELOPE, OVERFLOW)
+        }
+
+    def history(self) -> list[BatchResult]:
+        """The topic's batches as they told the run history, in the order of their time."""
+        told = self._told("job_run_history")
+        return [BatchResult.model_validate_json(values["result"]) for values in told]
+
+    def drift(self) -> list[tuple[str, str, str]]:
+        """The topic's drift log: batch, action and path."""
         return [
-            dict(event.values)
-            for event in self.outbox.waiting(table)
-            if event.values["topic_name"] == self.name
+            (values["batch_id"], values["action"], json.loads(values["details"])["path"])
+            for values in self._told("drift_log")
         ]
 
-    def oracle(self) -> Oracle:
-        """The oracle, shown everything that RAW holds at once."""
-        oracle = Oracle(self.rules)
-        oracle.take(self.messages())
-        return oracle
+    def published(self) -> list[str]:
+        """The batches that stand in the table's own history, oldest first."""
+        table = self.standardized
+        snapshots = {snapshot.snapshot_id: snapshot for snapshot in table.snapshots()}
+        tokens, snapshot = [], table.current_snapshot()
+        while snapshot is not None:
+            summary = snapshot.summary.additional_properties if snapshot.summary else {}
+            tokens += [summary["lean.batch-id"]] if "lean.batch-id" in summary else []
+            snapshot = snapshots.get(snapshot.parent_snapshot_id)
+        return tokens[::-1]
+
+    def _told(self, table: str) -> list[dict[str, Any]]:
+        events = self.outbox.waiting(table)
+        return [dict(event.values) for event in events if event.values["topic_name"] == self.name]
 
 
-def books_of(result: BatchResult) -> dict[str, int]:
-    """A result's books in the oracle's words."""
-    return result.counts | {name: int(text) for name, text in result.fingerprints.items()}
+def all_at_once(world: World) -> Oracle:
+    """The oracle, shown everything that RAW holds as one batch."""
+    oracle = Oracle(world.rules)
+    oracle.take(world.messages())
+    return oracle
+
+
+def batch_by_batch(world: World) -> Oracle:
+    """The oracle, shown the batches of the run history one by one; their books and drift must be its own."""
+    oracle, drift, paths = Oracle(world.rules), Counter(world.drift()), world.paths()
+    for result in world.history():
+        expected = oracle.take(world.messages(result))
+        found = result.counts | {name: int(text) for name, text in result.fingerprints.items()}
+        assert {name: found[name] for name in expected} == expected, result.batch_id
+        changes = Counter((result.batch_id, action, path) for action, path in oracle.drift if path in paths)
+        assert {change: drift.pop(change, 0) for change in changes} == changes
+    assert not drift, "drift that did not happen"
+    return oracle
 
 
 def assert_equal(world: World, oracle: Oracle) -> None:
-    """The tables hold what the oracle says, nothing more and nothing less."""
+    """The tables hold what the oracle says, nothing more and nothing less; each batch was published and told once."""
     _assert_same(world.rows(), oracle.rows)
     _assert_same(world.faults(), oracle.faults)
+    assert [result.batch_id for result in world.history()] == world.published()
+    assert len(set(world.published())) == len(world.published())
 
 
 def _assert_same(found: dict[Identity, Any], expected: dict[Identity, Any]) -> None:

@@ -25,6 +25,7 @@ from lean_ops.tabulate import tabulate
 from spark_jobs.transforms.payloads import CHUNK_ROWS, TableColumn, TableShape, discover, flatten
 
 PAYLOADS, ROUNDS = 20_000, 5
+DEFINITION, MOULD = "leaves, the one definition", "mould, all texts"
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ def measure() -> list[Rate]:
     kinds = _kinds(sources)
     contenders: dict[str, Callable[[], object]] = {
         "stdlib json.loads (numbers changed, not flattened)": lambda: _each(_stdlib, texts),
-        "leaves, the one definition": lambda: _each(leaves, sources),
+        DEFINITION: lambda: _each(leaves, sources),
         "mould, kinds only": lambda: _each(Mould(kinds, exact=False).fit, _chunks(sources)),
-        "mould, all texts": lambda: _each(_all_texts(kinds), _chunks(sources)),
+        MOULD: lambda: _each(_all_texts(kinds), _chunks(sources)),
         "discover (Arrow in, Arrow out)": lambda: _each(len, discover(iter([batch]), _known(kinds))),
         "flatten (Arrow in, Arrow out)": lambda: _each(len, flatten(iter([batch]), _table(kinds))),
     }
@@ -101,12 +102,12 @@ def _each(take: Callable[[Any], object], items: Iterable[Any]) -> None:
         take(item)
 
 
-def main() -> None:
-    broken = sum(isinstance(leaves(row["json_payload"]), ParseFault) for row in rows(PAYLOADS))
-    print(f"{PAYLOADS:,} payloads, {broken} of them broken, best of {ROUNDS} rounds")
-    for rate in measure():
+def report(rates: list[Rate]) -> None:
+    broken = sum(isinstance(leaves(str(row["json_payload"])), ParseFault) for row in rows(PAYLOADS))
+    print(f"\n{PAYLOADS:,} payloads, {broken} of them broken, best of {ROUNDS} rounds, CPU time")
+    for rate in rates:
         print(f"{rate.microseconds:8.1f} µs  {rate.megabytes_per_second:6.0f} MB/s  {rate.name}")
 
 
 if __name__ == "__main__":
-    main()
+    report(measure())

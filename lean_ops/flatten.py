@@ -24,8 +24,7 @@ MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 64_000_000
 
 _WHITE_SPACE = b" \t\n\r"
-_QUOTE, _BRACE, _LETTER_N = b'"{n'
-_KINDS: dict[int, Kind] = {ord('"'): "string", ord("["): "array", ord("t"): "boolean", ord("f"): "boolean"}
+_KINDS: dict[str, Kind] = {"[": "array", "t": "boolean", "f": "boolean"}
 _BRACKETS = b"[]{}"
 _NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -68,8 +67,8 @@ class ParseFault(NamedTuple):
     detail: str
 
 
-class Leaf(NamedTuple):
-    """One value of a payload, as text."""
+class Leaf(msgspec.Struct, frozen=True, gc=False):
+    """One value of a payload, as text. A Struct because millions are made: a NamedTuple takes five times as long."""
 
     kind: Kind
     text: str
@@ -104,11 +103,9 @@ def is_too_deep(source: bytes) -> bool:
     return False
 
 
-def value_text(value: bytes) -> str:
-    """The text of one sound JSON value that is neither null nor an object with members."""
-    if value[0] == _QUOTE:
-        return _string(value) if b"\\" in value else value[1:-1].decode()
-    return value.decode()
+def string_text(value: str) -> str:
+    """The text of a sound JSON string."""
+    return _string(value) if "\\" in value else value[1:-1]
 
 
 def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
@@ -123,15 +120,18 @@ def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
             return ParseFault(FaultCode.PATHS_TOO_LONG, f"over {MAX_REPEATED} characters of repeated keys")
         for key, raw in members.items():
             path = prefix + (payload_path.join((key,)) if not key or "." in key or "\\" in key else key)
-            value = bytes(raw)
-            if value[0] == _BRACE:
+            value = str(raw, "utf-8")
+            first = value[0]
+            if first == '"':
+                found[path] = Leaf("string", string_text(value))
+            elif first == "{":
                 inner = _members(value)
                 if inner:
                     unread.append((path + ".", inner))
                 else:
                     found[path] = Leaf("object", "{}")
-            elif value[0] != _LETTER_N:
-                found[path] = Leaf(_KINDS.get(value[0], "number"), value_text(value))
+            elif first != "n":
+                found[path] = Leaf(_KINDS.get(first, "number"), value)
     return found
 
 

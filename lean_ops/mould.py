@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from lean_ops import payload_path
-from lean_ops.flatten import Kind, is_too_deep, value_text
+from lean_ops.flatten import Kind, is_too_deep, string_text
 
 Keys = tuple[str, ...]
 
@@ -199,7 +199,7 @@ def _instances(fit: Fit, place: _Place, blank: Any) -> list[Any]:
 def _other_text(fit: Fit, row: int, source: str) -> str | None:
     """The text of a value that is not its own source."""
     if source.startswith('"'):
-        return value_text(source.encode())
+        return string_text(source)
     if source.startswith("{") and source != "{}":
         fit.misfits.add(row)
     return source if source == "{}" else None

@@ -61,10 +61,10 @@ class Survey:
             if isinstance(found, ParseFault):
                 faults.append((row, found))
                 continue
-            for path, (kind, text) in found.items():
-                learned |= self._note(path, kind)
+            for path, leaf in found.items():
+                learned |= self._note(path, leaf.kind)
                 if path == self._period_path:
-                    self._found.nonsense_periods += not is_period(text)
+                    self._found.nonsense_periods += not is_period(leaf.text)
         if learned and self._moulds < _MOULDS:
             self._learn()
         return faults

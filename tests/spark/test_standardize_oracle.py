@@ -9,7 +9,7 @@ import pytest
 from lean_ops.next_batch import Volume
 from tests.spark.oracle import Message
 from tests.spark.streams import RULES, cut, messages
-from tests.spark.world import Lake, World, WorldOf, all_at_once, assert_equal, batch_by_batch
+from tests.spark.world import Lake, World, WorldOf, check
 
 pytestmark = pytest.mark.spark
 
@@ -22,13 +22,6 @@ def feed(world: World, pieces: Sequence[Sequence[Message]], bite: Volume = ANYTH
     for piece in pieces:
         world.append(piece)
         world.catch_up(bite)
-
-
-def check(world: World) -> None:
-    """Batch by batch as they were cut; and, because nothing depends on that, all at once."""
-    assert_equal(world, batch_by_batch(world))
-    if not world.rules.lifo:
-        assert_equal(world, all_at_once(world))
 
 
 def reasons(world: World) -> list[str]:

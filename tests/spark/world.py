@@ -259,6 +259,13 @@ def assert_equal(world: World, oracle: Oracle) -> None:
     assert len(set(world.published())) == len(world.published())
 
 
+def check(world: World) -> None:
+    """The tables are the oracle's, batch by batch as they were cut; and, as nothing depends on that, all at once."""
+    assert_equal(world, batch_by_batch(world))
+    if not world.rules.lifo:
+        assert_equal(world, all_at_once(world))
+
+
 def _assert_same(found: dict[Identity, Any], expected: dict[Identity, Any]) -> None:
     assert found.keys() - expected.keys() == set(), "rows that should not be there"
     assert expected.keys() - found.keys() == set(), "rows that are missing"

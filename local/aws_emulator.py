@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Condition
 from typing import Any
 
+from moto.dynamodb.responses import DynamoHandler
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -17,6 +20,8 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from local import moto_corrections, moto_state, serving
+from local import settings as local_settings
+from local.settings import Settings
 
 STATE_FILE = "emulator.state"
 _LAST_CALLS_SECONDS = 3
@@ -56,9 +61,27 @@ class Handler(serving.Quiet, MotoRequestHandler):
     """moto's handler, without a line per request."""
 
 
-def main(home: Path, port: int) -> None:
+def throttle_dynamodb(share: float) -> None:
+    """Refuse a share of the calls before anything is done, as DynamoDB does under load."""
+    call_action = DynamoHandler.call_action
+    refusal = {
+        "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+        "message": "slower",
+    }
+
+    def perhaps(handler: DynamoHandler) -> Any:
+        if random.random() < share:  # noqa: S311 (no secret)
+            return 400, {}, json.dumps(refusal)
+        return call_action(handler)
+
+    DynamoHandler.call_action = perhaps  # type: ignore[method-assign]
+
+
+def main(home: Path, port: int, settings: Settings) -> None:
     """Serve until told to stop, then save."""
     moto_corrections.apply()
+    if settings.throttled_share:
+        throttle_dynamodb(settings.throttled_share)
     state = home / STATE_FILE
     sys.stderr.write(f"aws emulator: {moto_state.restore(state)}\n")
     gate = Gate(DomainDispatcherApplication(create_backend_app))
@@ -69,4 +92,4 @@ def main(home: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(os.environ["LEAN_OPS_HOME"]), int(sys.argv[1]))
+    main(Path(os.environ["LEAN_OPS_HOME"]), int(sys.argv[1]), local_settings.from_variables(os.environ))

@@ -26,9 +26,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The breaker's clock: an outage should be over in seconds here.
     breaker_window_seconds: int = 20
     breaker_cool_down_seconds: int = 5
-    # Trouble on request, for tests: this share of the invocations loses its process, at a random moment.
+    # Trouble on request, for tests: this share of the invocations loses its process at a random moment
+    # within so many seconds, and this share of the calls to DynamoDB is throttled.
     crash_share: float = 0.0
     crash_after_seconds: float = 0.1
+    throttled_share: float = 0.0
 
 
 def from_variables(variables: Mapping[str, str]) -> Settings:

@@ -75,6 +75,12 @@ def test_a_batch_without_any_value_removes_nothing() -> None:
     assert after(state, {}, 365) == (state, ())
 
 
+def test_a_batch_without_any_value_does_not_forget_what_was_reported() -> None:
+    state, _ = after(established(a="string", event_userid="string"), {"a": {"string"}}, 30)
+    state, _ = after(state, {}, 31)
+    assert after(state, {"a": {"string"}}, 32)[1] == ()
+
+
 def test_without_a_state_nothing_is_reported_and_counting_starts_today() -> None:
     state, events = after(DriftState(), {"a": {"number"}}, 100)
     assert events == ()

@@ -112,3 +112,15 @@ def test_a_column_is_only_seen_where_it_has_a_value() -> None:
     shape = KnownShape((("a", ("string",)), ("b", ("string", "number"))), room=3)
     found, _ = read(shape, [[b'{"a":null,"b":1}'], [b'{"b":2}']])
     assert found.kinds == {"b": {"number"}}
+
+
+def test_a_document_that_turns_out_not_to_fit_is_counted_once() -> None:
+    shape = KnownShape((("p", ("string",)), ("m.k", ("string",))), period_path="p")
+    found, _ = read(shape, [[b'{"p":"nonsense","m":{}}']])
+    assert found == Findings({"p": {"string"}}, overflow=True, nonsense_periods=1)
+
+
+def test_a_known_kind_is_seen_even_after_the_column_was_seen_with_another() -> None:
+    shape = KnownShape((("a", ("string", "number")),), room=3)
+    found, _ = read(shape, [[b'{"a":1,"new":true}'], [b'{"a":"x","new":true}']])
+    assert found.kinds == {"a": {"number", "string"}, "new": {"boolean"}}

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -149,18 +150,21 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def choose_ports(wanted: dict[str, int]) -> dict[str, int]:
-    """A port for every server: the wanted ones if they are free, else an error that names the busy one."""
-    unknown = set(wanted) - set(PORTS)
-    if unknown:
-        raise LeanOpsError(f"--port {min(unknown)}: no such server", next_step=f"one of {', '.join(PORTS)}")
-    for name, port in wanted.items():
-        if not _is_free(port):
+def choose_ports(assignments: Sequence[str]) -> dict[str, int]:
+    """A port for every server: those given as `name=number` if they are free, else any free one."""
+    chosen: dict[str, int] = {}
+    for name, _, number in (pair.partition("=") for pair in assignments):
+        if name not in PORTS or not number.isdecimal():
+            servers = ", ".join(PORTS)
             raise LeanOpsError(
-                f"port {port} ({name}) is in use",
+                f"--port {name}={number}: not NAME=NUMBER with one of {servers}", next_step="leave it out"
+            )
+        chosen[name] = int(number)
+        if not _is_free(chosen[name]):
+            raise LeanOpsError(
+                f"port {number} ({name}) is in use",
                 next_step=f"--port {name}=NUMBER, or leave it out for a free one",
             )
-    chosen = dict(wanted)
     for name in PORTS:
         while name not in chosen:
             port = random.choice(_FREE_PORTS)  # noqa: S311 (no secret)
@@ -212,10 +216,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         runtime = runtimes.from_repository(Repository(options.root), options.env, os.environ)
-        wanted = {name: int(number) for name, _, number in (pair.partition("=") for pair in options.port)}
         with lock_home(runtime.home) as lock:
             settings = local_settings.from_assignments(options.set)
-            plan = Plan(runtime, options.root, settings, choose_ports(wanted))
+            plan = Plan(runtime, options.root, settings, choose_ports(options.port))
             Supervisor(plan, lock).run()
     except LeanOpsError as error:
         sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))

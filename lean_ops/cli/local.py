@@ -132,11 +132,11 @@ def reset(
     """Remove the lake, the queues and all state of the stack in this home folder."""
     import shutil
 
-    from lean_ops.aws.clients import find_stack
+    from lean_ops.aws.clients import is_locked
     from lean_ops.errors import LeanOpsError
 
     home = _emulated(root, env).home
-    if find_stack(home):
+    if is_locked(home):
         raise LeanOpsError(f"a stack is running in {home}", next_step="lean-ops local down")
     present = [home / name for name in DATA if (home / name).exists()]
     if not yes:

@@ -56,9 +56,16 @@ class LocalStack:
 
     def program(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command as a process of its own, with the messages and exit codes that a shell sees."""
-        program = str(Path(sys.executable).with_name("lean-ops"))
-        line = [program, *arguments, "--root", str(ROOT), "--env", self.env]
+        line = self._line(*arguments)
         return subprocess.run(line, env=self._variables(), capture_output=True, text=True, check=False)
+
+    def foreground(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """A command that stays."""
+        return subprocess.Popen(self._line(*arguments), env=self._variables())
+
+    def _line(self, *arguments: str) -> list[str]:
+        program = str(Path(sys.executable).with_name("lean-ops"))
+        return [program, *arguments, "--root", str(ROOT), "--env", self.env]
 
     def up(self, *settings: str) -> None:
         self.command("local", "up", "--detach", *(f"--set={pair}" for pair in settings))

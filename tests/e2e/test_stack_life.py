@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lean_ops.aws import backlog, ingestion
+from lean_ops.aws.clients import find_stack
 from lean_ops.processes import is_alive
 from tests.e2e.stack import FAST, LocalStack, running, wait_until
 from tests.repositories import ROOT
@@ -73,6 +74,26 @@ def test_a_restart_keeps_the_lake_the_queues_and_the_state(tmp_path: Path, env: 
 def orders_queue(stack: LocalStack) -> backlog.Depth:
     name = stack.runtime.names.queue("orders")
     return next(depth for depth in backlog.measure(stack.runtime).queues if depth.queue == name)
+
+
+def test_what_firehose_acknowledged_survives_its_kill(tmp_path: Path) -> None:
+    with running(tmp_path, "local", "buffer_seconds=3600") as stack:
+        stack.send("orders", map(message, range(1_000)), "firehose")
+        os.kill(stack.facts.children["firehose"], signal.SIGKILL)
+        wait_until(lambda: not processes(stack.home), seconds=30)
+    with running(tmp_path) as stack:
+        stack.drain()
+        (row,) = stack.sql("select count(distinct message_id) as n from iceberg_raw_db.orders_staging")
+        assert row == {"n": 1_000}
+
+
+def test_ctrl_c_ends_a_stack_in_the_foreground(tmp_path: Path) -> None:
+    stack = LocalStack(tmp_path)
+    with stack.foreground("local", "up") as process:
+        wait_until(lambda: find_stack(tmp_path))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert processes(tmp_path) == set()
 
 
 def test_a_dead_child_ends_the_stack_with_one_line_that_names_it(stack: LocalStack) -> None:

@@ -131,7 +131,7 @@ class DriverMessages:
     raw: RawRange
     identities: DataFrame
     fresh: pa.Table
-    redelivered: list[dict[str, object]]
+    redelivered: pa.Table
     conflicting_repeats: int
     kept: list[pa.Table]
 
@@ -140,31 +140,31 @@ class DriverMessages:
         arrived = raw.rows.drop(*duplicates.PLACE).toArrow()
         identities = spark.createDataFrame(arrived.select(IDENTITY))
         known = _known(raw, identities)
-        rows = arrived.select([*IDENTITY, "ingestion_ts", "json_payload"]).to_pylist()
+        keys = list(zip(*(arrived[name].to_pylist() for name in IDENTITY), strict=True))
+        # Bytes, because nobody promised that a payload is UTF-8; they also sort as Spark sorts text.
+        order = list(
+            zip(
+                arrived["ingestion_ts"].to_pylist(),
+                arrived["json_payload"].cast(pa.large_binary()).to_pylist(),
+                strict=True,
+            )
+        )
         first: dict[tuple[object, object], int] = {}
         repeated, redelivered = 0, []
-        for index in sorted(
-            range(len(rows)), key=lambda each: (rows[each]["ingestion_ts"], rows[each]["json_payload"])
-        ):
-            row = rows[index]
-            key = (row["message_id"], row["publish_time"])
-            if key in known:
-                redelivered.append(row)
-            elif first.setdefault(key, index) != index:
-                repeated += row["json_payload"] != rows[first[key]]["json_payload"]
-        return cls(spark, raw, identities, arrived.take(sorted(first.values())), redelivered, repeated, [])
+        for index in sorted(range(len(keys)), key=order.__getitem__):
+            if keys[index] in known:
+                redelivered.append(index)
+            elif first.setdefault(keys[index], index) != index:
+                repeated += order[index][1] != order[first[keys[index]]][1]
+        fresh = arrived.take(pa.array(sorted(first.values()), pa.int64()))
+        return cls(
+            spark, raw, identities, fresh, arrived.take(pa.array(redelivered, pa.int64())), repeated, []
+        )
 
     def conflicting(self) -> int:
-        if not self.redelivered:
+        if not len(self.redelivered):
             return self.conflicting_repeats
-        schema = pa.schema(
-            [
-                ("message_id", pa.string()),
-                ("publish_time", pa.timestamp("us", tz="UTC")),
-                ("json_payload", pa.string()),
-            ]
-        )
-        frame = self.spark.createDataFrame(pa.Table.from_pylist(self.redelivered, schema=schema))
+        frame = self.spark.createDataFrame(self.redelivered.select([*IDENTITY, "json_payload"]))
         return self.conflicting_repeats + duplicates.conflicts(frame, self.raw.arrivals()).count()
 
     def discover(self, known: KnownShape) -> Discovered:

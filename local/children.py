@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """One process: its command, when it counts as ready, and how it wants to be ended.
+    """One process: its command, when it counts as ready, how it is stopped, and what the supervisor's death brings.
 
     A `step` is not kept: it has to end well before the next child starts.
     """
@@ -33,6 +33,7 @@ class ChildSpec:
     ready_seconds: float = 60.0
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 10.0
+    death_signal: int = signal.SIGKILL
 
 
 def listens(port: int) -> Callable[[], bool]:
@@ -62,7 +63,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 # Safe here: the supervisor has no other threads at this time.
-                preexec_fn=lambda: parent_death.signal_at_death_of(parent, spec.stop_signal),  # noqa: PLW1509
+                preexec_fn=lambda: parent_death.signal_at_death_of(parent, spec.death_signal),  # noqa: PLW1509
             )
 
     @property

@@ -33,10 +33,19 @@ def restore(file: Path) -> str:
     """Bring the saved state back; the answer says in words what was done."""
     if not file.is_file():
         return "no saved state"
-    with file.open("rb") as stream:
-        saved: dict[str, Any] = pickle.load(stream)  # noqa: S301 (our own file, in our own home folder)
+    try:
+        with file.open("rb") as stream:
+            saved: dict[str, Any] = pickle.load(stream)  # noqa: S301 (our own file, in our own home folder)
+        _adopt(saved)
+    except Exception as error:  # noqa: BLE001 (whatever another version left: starting empty beats not starting)
+        aside = file.replace(file.with_suffix(".unreadable"))
+        return f"the saved state does not fit this version and is now {aside.name}: {error!r}"
+    return f"state restored from {file.name}"
+
+
+def _adopt(saved: dict[str, Any]) -> None:
     if saved["moto"] != moto.__version__:
-        return f"state saved by moto {saved['moto']} does not fit {moto.__version__}: left alone"
+        raise ValueError(f"saved by moto {saved['moto']}, this is {moto.__version__}")
     for service, accounts in saved["state"].items():
         for account, regions in accounts.items():
             for region, backend in regions.items():
@@ -45,4 +54,3 @@ def restore(file: Path) -> str:
     for account, partitions in saved["state"]["s3"].items():
         for partition, backend in partitions.items():
             s3_backends.bucket_accounts.update(dict.fromkeys(backend.buckets, (partition, account)))
-    return f"state restored from {file.name}"

@@ -47,8 +47,10 @@ class Plan:
     def children(self) -> tuple[ChildSpec, ...]:
         """In the order of starting; they end in the opposite order."""
         aws, firehose = self.ports["aws"], self.ports["firehose"]
+        emulator = _module("local.aws_emulator", aws)
         return (
-            ChildSpec("aws", _module("local.aws_emulator", aws), listens(aws)),
+            # It writes down all it holds when it ends, and is given the time for it.
+            ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
             ChildSpec("lambda", _module("local.lambda_runner")),
@@ -114,10 +116,11 @@ class Supervisor:
         logs.mkdir(exist_ok=True)
         for spec in self._plan.children():
             child = Child(spec, self._plan.variables(), logs)
-            self._watch_over(child)
+            self._children.append(child)
+            self._tell_guardian(f"+{child.pid}")
             child.await_ready(self._stopping.is_set)
-            if not spec.step:
-                self._children.append(child)
+            if spec.step:
+                self._end(child)
         if self._stopping.is_set():
             return
         pids = {child.spec.name: child.pid for child in self._children}
@@ -126,18 +129,22 @@ class Supervisor:
         for name, url in self._plan.endpoints.items():
             _say(f"  {name:<9} {url}")
 
-    def _watch_over(self, child: Child) -> None:
+    def _end(self, child: Child) -> None:
+        child.stop()
+        self._children.remove(child)
+        # Its number may belong to a stranger tomorrow.
+        self._tell_guardian(f"-{child.pid}")
+
+    def _tell_guardian(self, line: str) -> None:
         if self._guardian.stdin is not None:
-            self._guardian.stdin.write(f"{child.pid}\n")
+            self._guardian.stdin.write(f"{line}\n")
             self._guardian.stdin.flush()
 
     def _stop(self) -> None:
         stack_file(self._plan.runtime.home).unlink(missing_ok=True)
-        for child in reversed(self._children):
-            child.stop()
-        if self._guardian.stdin is not None:
-            self._guardian.stdin.close()
-        self._guardian.wait(2 * GRACE_SECONDS)
+        for child in self._children[::-1]:
+            self._end(child)
+        self._guardian.communicate()
         _say("stopped")
 
 

@@ -24,6 +24,8 @@ DATA = (
     "catalog.db",
     "catalog.db-journal",
     "emulator.state",
+    "emulator.tmp",
+    "emulator.unreadable",
     "firehose",
     "logs",
     "stack.json",

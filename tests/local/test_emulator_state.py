@@ -57,6 +57,15 @@ def test_a_kill_brings_back_the_state_of_the_last_orderly_stop(tmp_path: Path) -
         assert [each["Key"] for each in listed["Contents"]] == ["folder/object"]
 
 
+def test_a_state_of_another_version_is_put_aside_and_does_not_keep_the_emulation_from_starting(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "emulator.state").write_bytes(b"of another time")
+    with an_emulator(tmp_path) as running:
+        assert running.client("sqs").list_queues().get("QueueUrls", []) == []
+    assert (tmp_path / "emulator.unreadable").read_bytes() == b"of another time"
+
+
 def test_deleted_messages_leave_nothing_behind(tmp_path: Path) -> None:
     with an_emulator(tmp_path) as running:
         sqs = running.client("sqs")

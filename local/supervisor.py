@@ -23,7 +23,7 @@ from lean_ops import runtime as runtimes
 from lean_ops.aws.clients import Stack, lock_file, stack_file
 from lean_ops.errors import LeanOpsError
 from lean_ops.processes import is_alive
-from lean_ops.repository import Repository
+from lean_ops.repository import Repository, load_topics
 from lean_ops.runtime import Runtime
 from local import settings as local_settings
 from local.children import Child, ChildSpec, listens
@@ -222,7 +222,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args(arguments)
     try:
-        runtime = runtimes.from_repository(Repository(options.root), options.env, os.environ)
+        repository = Repository(options.root)
+        runtime = runtimes.from_repository(repository, options.env, os.environ)
+        load_topics(repository).checked()
         with lock_home(runtime.home) as lock:
             settings = local_settings.from_assignments(options.set)
             plan = Plan(runtime, options.root, settings, choose_ports(options.port))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from lean_ops.errors import LeanOpsError
+from local import supervisor
 from local.settings import SETTINGS_VARIABLE, Settings, from_assignments, from_variables
 from local.supervisor import PORTS, choose_ports
+from tests.repositories import environment, repository
 
 
 def test_settings_are_given_by_name_and_keep_their_types() -> None:
@@ -52,3 +55,17 @@ def test_a_busy_port_is_named() -> None:
         port = busy.getsockname()[1]
         with pytest.raises(LeanOpsError, match=rf"port {port} \(aws\) is in use"):
             choose_ports([f"aws={port}"])
+
+
+def test_a_repository_with_faults_is_told_them_all_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEAN_OPS_HOME", str(tmp_path / "home"))
+    local = environment("local").replace("engine:\n  kind: glue", "engine:\n  kind: local")
+    faulty = {"topics/orders.yaml": "topic: orders\n", "environments/local.yaml": local}
+    root = repository(tmp_path, faulty).root
+    assert supervisor.main(["--root", str(root), "--env", "local"]) == 1
+    said = capsys.readouterr().err
+    assert "topics/orders.yaml" in said
+    assert {"owner", "description"} <= set(said.replace(":", " ").split())
+    assert not (tmp_path / "home").exists()

@@ -11,15 +11,15 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
 import psutil
 
-from lean_ops.aws import backlog, clients
-from lean_ops.aws.sending import to_firehose, to_queue
+from lean_ops.aws import backlog
+from lean_ops.aws.sending import Sent, to_firehose, to_queue
 from tests.e2e.stack import LocalStack, running
 
 _PAYLOAD = json.dumps(
@@ -104,18 +104,15 @@ def through_firehose(stack: LocalStack, count: int) -> Passage:
     return _pass(stack, "payments", count, to_firehose)
 
 
-def _pass(stack: LocalStack, topic: str, count: int, send: object) -> Passage:
+def _pass(stack: LocalStack, topic: str, count: int, send: Callable[..., Iterator[Sent]]) -> Passage:
     runtime = stack.runtime
     list(to_queue(runtime, topic, envelopes(f"{topic}-warm", 100)))
     stack.drain()
     watch = Watch(stack)
     cpu, began = watch.cpu_seconds(), time.monotonic()
-    for _ in send(runtime, topic, envelopes(topic, count)):  # type: ignore[operator]
+    for _ in send(runtime, topic, envelopes(topic, count)):
         pass
-    connected = {name: clients.client(runtime, name) for name in ("sqs", "lambda")}
-    left = backlog.drain(
-        lambda: backlog.measure(runtime, lambda _, service: connected[service]), patience_seconds=120
-    )
+    left = backlog.drain(backlog.gauge(runtime), patience_seconds=120)
     seconds, spent = time.monotonic() - began, watch.cpu_seconds() - cpu
     watch.stop()
     assert left.total == 0, left.stuck()

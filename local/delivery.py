@@ -6,7 +6,7 @@ import itertools
 import logging
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -77,9 +77,8 @@ class Delivery:
         for destination, group in routed.items():
             failures += self._write(destination, group)
         if failures:
-            logger.warning(
-                "%s of %s records to the error prefix: %s", len(failures), len(entries), failures[0]
-            )
+            codes = dict(Counter(failure.code for failure in failures))  # the records may be personal
+            logger.warning("of %s records to the error prefix: %s", len(entries), codes)
             self._until_done(lambda: self._put_errors(failures), "write to the error prefix")
         self.delivered += len(entries)
 

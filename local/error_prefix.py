@@ -54,11 +54,12 @@ class FailedFile:
     message: str
     attempts: int
     kind: Kind = "iceberg-failed"
+    code: str = "Iceberg.CommitFailed"
 
     def line(self, _function_arn: str) -> dict[str, Any]:
         return {
             "attemptsMade": self.attempts,
-            "errorCode": "Iceberg.CommitFailed",
+            "errorCode": self.code,
             "errorMessage": self.message,
             "attemptEndingTimestamp": int(time.time() * 1000),
             "dataFilePath": self.path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import signal
 import sys
 import threading
 from collections.abc import Iterable
@@ -178,7 +179,16 @@ def main(port: int) -> None:
         threaded=True,
         request_handler=Handler,
     )
-    thread = threading.Thread(target=delivery.run, name="delivery")
+
+    def deliver() -> None:
+        try:
+            delivery.run()
+        except BaseException:
+            logging.exception("delivery")
+            os.kill(os.getpid(), signal.SIGTERM)  # a stream that only takes would look well for long
+            raise
+
+    thread = threading.Thread(target=deliver, name="delivery")
     thread.start()
     serving.until_told_to_stop(server)
     delivery.stop()

@@ -17,6 +17,8 @@ _DEPTHS = (
     "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed",
 )
+# Loopback never goes through a proxy, whatever the variables say.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,20 @@ class Backlog:
         return [*words, *([f"firehose: {self.buffered_bytes} bytes buffered"] if self.buffered_bytes else [])]
 
 
-def measure(runtime: Runtime, connect: Callable[[Runtime, str], Any] = client) -> Backlog:
-    """Queues first, then the buffer behind them: what moves on meanwhile is met again further down."""
-    sqs = connect(runtime, "sqs")
-    urls = sqs.list_queues(QueueNamePrefix=runtime.names.prefix).get("QueueUrls", [])
-    polled = _polled(connect(runtime, "lambda"))
-    depths = tuple(_depth(sqs, url, polled) for url in sorted(urls))
-    with urllib.request.urlopen(f"{local_stack(runtime).endpoint('firehose')}/status") as answer:  # noqa: S310
-        return Backlog(depths, json.load(answer)["waiting_bytes"])
+def gauge(runtime: Runtime) -> Callable[[], Backlog]:
+    """A function that measures the backlog, with clients that are made only once."""
+    sqs, aws_lambda = client(runtime, "sqs"), client(runtime, "lambda")
+    status = f"{local_stack(runtime).endpoint('firehose')}/status"
+
+    def measure() -> Backlog:
+        # Queues first, then the buffer behind them: what moves on meanwhile is met again further down.
+        urls = sqs.list_queues(QueueNamePrefix=runtime.names.prefix).get("QueueUrls", [])
+        polled = _polled(aws_lambda)
+        depths = tuple(_depth(sqs, url, polled) for url in sorted(urls))
+        with _direct.open(status) as answer:
+            return Backlog(depths, json.load(answer)["waiting_bytes"])
+
+    return measure
 
 
 def _polled(aws_lambda: Any) -> set[str]:

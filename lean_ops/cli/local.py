@@ -82,11 +82,11 @@ def down(root: options.Root = None, env: options.Env = "local") -> None:
 @app.command()
 def status(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
     """Say what runs where, and what is on its way. Exit code 1 when nothing runs."""
-    from lean_ops.aws.backlog import measure
+    from lean_ops.aws.backlog import gauge
     from lean_ops.aws.clients import local_stack
 
     runtime = _emulated(root, env)
-    stack, backlog = local_stack(runtime), measure(runtime)
+    stack, backlog = local_stack(runtime), gauge(runtime)()
     if as_json:
         facts: dict[str, Any] = {"environment": env, "home": str(runtime.home), "pid": stack.pid}
         queues = {depth.queue: depth.total for depth in backlog.queues}
@@ -108,16 +108,9 @@ def drain(
     as_json: options.Json = False,
 ) -> None:
     """Wait until queues and buffers are empty, or say what is stuck (exit code 1)."""
-    from functools import cache, partial
-
     from lean_ops.aws import backlog
-    from lean_ops.aws.clients import client
 
-    runtime = _emulated(root, env)
-    connect = cache(lambda service: client(runtime, service))
-    left = backlog.drain(
-        partial(backlog.measure, runtime, lambda _, service: connect(service)), patience_seconds=timeout
-    )
+    left = backlog.drain(backlog.gauge(_emulated(root, env)), patience_seconds=timeout)
     if as_json:
         output.data({"drained": left.total == 0, "stuck": left.stuck()})
     else:

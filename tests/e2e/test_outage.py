@@ -23,8 +23,7 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
 
 
 def polled(stack: LocalStack) -> dict[str, bool]:
-    measured = backlog.measure(stack.runtime, lambda _, service: stack.client(service))
-    return {depth.queue: depth.polled for depth in measured.queues}
+    return {depth.queue: depth.polled for depth in backlog.gauge(stack.runtime)().queues}
 
 
 def subscribe(stack: LocalStack) -> Any:

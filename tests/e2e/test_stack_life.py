@@ -73,7 +73,7 @@ def test_a_restart_keeps_the_lake_the_queues_and_the_state(tmp_path: Path, env: 
 
 def orders_queue(stack: LocalStack) -> backlog.Depth:
     name = stack.runtime.names.queue("orders")
-    return next(depth for depth in backlog.measure(stack.runtime).queues if depth.queue == name)
+    return next(depth for depth in backlog.gauge(stack.runtime)().queues if depth.queue == name)
 
 
 def test_what_firehose_acknowledged_survives_its_kill(tmp_path: Path) -> None:

@@ -194,8 +194,8 @@ def test_a_record_that_fits_no_table_ends_under_the_error_prefix_and_costs_no_ot
     stream.settle()
     assert len(stream.rows()) == 2
     (failure,) = stream.failures
-    assert (failure.kind, failure.code) == ("iceberg-failed", "Iceberg.NoSuchTable")  # type: ignore[union-attr]
-    assert failure.entry.data == record(2, "nowhere")  # type: ignore[union-attr]
+    assert (failure.kind, failure.code) == ("iceberg-failed", "Iceberg.NoSuchTable")
+    assert failure.entry.data == record(2, "nowhere")
 
 
 def test_what_the_transform_does_not_answer_has_failed(runtime: Runtime) -> None:
@@ -208,7 +208,7 @@ def test_what_the_transform_does_not_answer_has_failed(runtime: Runtime) -> None
         stream.put(record(1), record(2))
         stream.settle()
         assert [row["message_id"] for row in stream.rows()] == ["m2"]
-        assert [failure.code for failure in stream.failures] == ["Lambda.MissingRecordId"]  # type: ignore[union-attr]
+        assert [failure.code for failure in stream.failures] == ["Lambda.MissingRecordId"]
 
 
 def test_a_transform_that_throws_is_called_four_times(runtime: Runtime) -> None:

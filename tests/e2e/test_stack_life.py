@@ -117,13 +117,6 @@ def test_a_busy_port_is_named_in_one_line(tmp_path: Path) -> None:
     assert not processes(tmp_path)
 
 
-def test_a_second_stack_in_the_same_home_is_refused(stack: LocalStack) -> None:
-    done = stack.program("local", "up", "--detach")
-    assert done.returncode == 1
-    assert f"another stack runs in {stack.home} (process {stack.facts.pid})" in done.stderr
-    assert stack.run("local", "status").exit_code == 0
-
-
 def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -135,9 +128,13 @@ def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert not processes(home)
 
 
-def test_reset_removes_the_stack_s_own_data_and_nothing_else(stack: LocalStack) -> None:
+def test_a_running_stack_admits_no_second_one_and_no_reset(stack: LocalStack) -> None:
     (stack.home / "precious.txt").write_text("mine")
+    second = stack.program("local", "up", "--detach")
+    assert second.returncode == 1
+    assert f"another stack runs in {stack.home} (process {stack.facts.pid})" in second.stderr
     assert stack.program("local", "reset", "--yes").returncode == 1
+    assert stack.run("local", "status").exit_code == 0
     stack.command("local", "down")
     stack.command("local", "reset", "--yes")
     assert [path.name for path in stack.home.iterdir()] == ["precious.txt"]

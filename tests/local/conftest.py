@@ -17,6 +17,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from lean_ops import parent_death
 from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.runtime import Runtime
 from tests.repositories import ROOT
@@ -73,7 +74,12 @@ def an_emulator(home: Path, ends_with: int = 0) -> Iterator[Emulator]:
         "MOTO_ACCOUNT_ID": ENVIRONMENT.account,
         "PYTHONPATH": str(ROOT),
     }
-    process = subprocess.Popen([sys.executable, "-m", "local.aws_emulator", str(port)], env=variables)
+    parent = os.getpid()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "local.aws_emulator", str(port)],
+        env=variables,
+        preexec_fn=lambda: parent_death.signal_at_death_of(parent),  # noqa: PLW1509 (a killed test run, too)
+    )
     try:
         wait_until(lambda: accepts(port))
         yield Emulator(home, f"http://127.0.0.1:{port}", process.pid)

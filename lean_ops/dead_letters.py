@@ -49,8 +49,9 @@ def archive(rows: Sequence[Attempt], deliveries: Sequence[Delivery]) -> bytes:
 
 
 def _attempt(topic: str | None, delivery: Delivery, key: str, now: float) -> Attempt:
-    identity, body = _identity_and_body(topic or NO_TOPIC, delivery)
     prepared = prepare(topic, delivery, now)
+    unforeseen = isinstance(prepared, Rejection) and prepared.code is Code.UNFORESEEN
+    identity, body = _identity_and_body(topic or NO_TOPIC, delivery, readable=not unforeseen)
     if isinstance(prepared, Rejection):
         code, detail = prepared.code, prepared.detail
     else:
@@ -59,10 +60,11 @@ def _attempt(topic: str | None, delivery: Delivery, key: str, now: float) -> Att
     return Attempt(identity, "dlq", "open", code, detail, delivery.sqs_id, int(now * 1e6), content)
 
 
-def _identity_and_body(topic: str, delivery: Delivery) -> tuple[Identity, str]:
-    parsed = envelope.parse(delivery.body, fallback_id=delivery.sqs_id, sent_time=delivery.sent_time)
-    if isinstance(parsed, Envelope):
-        return Identity(topic, parsed.message_id, parsed.publish_time), parsed.resolved_body()
+def _identity_and_body(topic: str, delivery: Delivery, *, readable: bool) -> tuple[Identity, str]:
+    if readable:
+        parsed = envelope.parse(delivery.body, fallback_id=delivery.sqs_id, sent_time=delivery.sent_time)
+        if isinstance(parsed, Envelope):
+            return Identity(topic, parsed.message_id, parsed.publish_time), parsed.resolved_body()
     # A lone surrogate cannot be stored as text; the archive has the body as it came.
     body = delivery.body.encode(errors="backslashreplace").decode()
     return Identity(topic, delivery.sqs_id, delivery.sent_time), body

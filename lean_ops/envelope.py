@@ -36,6 +36,7 @@ class Code(StrEnum):
     TOO_LARGE = "TOO_LARGE"
     UNKNOWN_TOPIC = "UNKNOWN_TOPIC"
     RECEIVES_EXHAUSTED = "RECEIVES_EXHAUSTED"
+    UNFORESEEN = "UNFORESEEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,10 @@ def _instant(raw: msgspec.Raw) -> int | None:
         return _instant_of_text(msgspec.json.decode(raw, type=str))
     if not text.startswith(tuple("0123456789")):
         return None
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return None  # an exponent beyond Decimal's own is legal JSON too
     if number >= _BEYOND_EPOCH_FORMS:
         return None  # before any arithmetic: 1E400000000 is legal JSON
     for micros in (1_000_000, 1_000, 1):

@@ -77,6 +77,13 @@ def prepare(topic: str | None, delivery: Delivery, now: float) -> Message | Reje
     """The message of a delivery, or why it can never be taken. The same at every attempt."""
     if topic is None:
         return Rejection(Code.UNKNOWN_TOPIC, "the queue's name belongs to no topic")
+    try:
+        return _prepared(topic, delivery, now)
+    except Exception as error:  # noqa: BLE001 - a body that finds a fault of ours must not take others with it
+        return Rejection(Code.UNFORESEEN, type(error).__name__)
+
+
+def _prepared(topic: str, delivery: Delivery, now: float) -> Message | Rejection:
     parsed = envelope.parse(delivery.body, fallback_id=delivery.sqs_id, sent_time=delivery.sent_time)
     if isinstance(parsed, Rejection):
         return parsed

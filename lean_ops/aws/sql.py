@@ -20,7 +20,7 @@ from pyiceberg.table import FileScanTask, Table
 from lean_ops import naming
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import client
-from lean_ops.errors import LeanOpsError, NotFoundError
+from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
 from lean_ops.findings import nearest
 from lean_ops.named_sql import quoted
 from lean_ops.runtime import Runtime
@@ -28,6 +28,8 @@ from lean_ops.runtime import Runtime
 _REFERENCE = re.compile(
     rf'"?\b({"|".join(naming.DATABASES)})\b"?\s*\.\s*"?([a-zA-Z_][a-zA-Z0-9_]*)"?', re.IGNORECASE
 )
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUESTION = re.compile(r"(select|with|show|describe|explain)\b", re.IGNORECASE)
 _ATHENA_POLL_SECONDS = 0.5
 
 
@@ -49,10 +51,21 @@ def query(runtime: Runtime, statement: str, pins: Pins = MappingProxyType({})) -
     """Run one statement; tables are named by database and name, and pinned to a snapshot where one is given."""
     if runtime.environment.emulated:
         return _duckdb(runtime, statement, pins)
+    _refuse_changes(statement)
     for identifier, snapshot in pins.items():
         table = quoted(identifier)
         statement = statement.replace(table, f"{table} for version as of {snapshot}")
     return _athena(runtime, statement)
+
+
+def _refuse_changes(statement: str) -> None:
+    """Athena does what it is told; only a question may be told to it."""
+    bare = _COMMENT.sub(" ", statement).strip().rstrip(";")
+    if ";" in bare or not _QUESTION.match(bare):
+        raise UsageError(
+            "only one statement that reads is allowed: select, with, show, describe or explain",
+            next_step="change tables through the topic's operations, never by hand",
+        )
 
 
 def _duckdb(runtime: Runtime, statement: str, pins: Pins) -> Answer:

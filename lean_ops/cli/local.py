@@ -61,11 +61,12 @@ def up(
 @app.command()
 def down(root: options.Root = None, env: options.Env = "local") -> None:
     """Stop the stack; the lake, the queues and the state stay."""
-    from lean_ops.aws.clients import find_stack
+    from lean_ops.aws.clients import find_stack, is_locked
 
     home = _emulated(root, env).home
     stack = find_stack(home)
-    if stack is None:
+    # The lock, not the number: after a reboot another process may have it.
+    if stack is None or not is_locked(home):
         output.talk(f"no stack is running in {home}")
         return
     os.kill(stack.pid, signal.SIGTERM)
@@ -128,12 +129,16 @@ def reset(
     import shutil
 
     from lean_ops.aws.clients import is_locked
-    from lean_ops.errors import LeanOpsError
+    from lean_ops.errors import LeanOpsError, UsageError
 
     home = _emulated(root, env).home
     if is_locked(home):
         raise LeanOpsError(f"a stack is running in {home}", next_step="lean-ops local down")
     present = [home / name for name in DATA if (home / name).exists()]
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(
+            f"{home} would lose all its data, and nobody can be asked here", next_step="add --yes"
+        )
     if not yes:
         typer.confirm(f"Remove {', '.join(path.name for path in present)} from {home}?", abort=True, err=True)
     for path in present:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lean_ops.compatibility import Comparison
     from lean_ops.contracts import ContractSpec
     from lean_ops.repository import Repository
+    from lean_ops.topics import KeysSpec
 
 app = typer.Typer(help="The contracts of this repository.", no_args_is_help=True)
 
@@ -49,14 +50,21 @@ def validate(
 def diff(
     old: Annotated[Path, typer.Argument(help="The contract that is active.")],
     new: Annotated[Path, typer.Argument(help="The contract that is to replace it.")],
+    old_topic: Annotated[
+        Path | None, typer.Option(help="The topic file as it was: compares keys too.")
+    ] = None,
+    new_topic: Annotated[Path | None, typer.Option(help="The topic file as it is to be.")] = None,
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare two contracts: every difference, its impact, and whether the version number admits it."""
     from lean_ops.compatibility import compare
 
+    if (old_topic is None) != (new_topic is None):
+        raise typer.BadParameter("--old-topic and --new-topic come together")
     repository = options.repository(root) if root else None
-    comparison = compare(_contract(old, repository), _contract(new, repository))
+    keys = (_keys(old_topic), _keys(new_topic)) if old_topic and new_topic else None
+    comparison = compare(_contract(old, repository), _contract(new, repository), keys=keys)
     if as_json:
         output.data(
             {
@@ -107,6 +115,20 @@ def _print(comparison: Comparison) -> None:
         output.line("  no differences")
     if comparison.version_fault:
         output.line(f"refused: {comparison.version_fault}")
+
+
+def _keys(path: Path) -> KeysSpec:
+    from lean_ops.errors import ConfigError
+    from lean_ops.reviewed_file import read, validate
+    from lean_ops.topics import KeysSpec
+
+    parsed = read(path.absolute().parent, _existing(path.absolute(), next_step="name a topic file"))
+    if parsed.document is None:
+        raise ConfigError(parsed.findings)
+    loaded = validate(KeysSpec, parsed.document, parsed.document.data.get("keys") or {})
+    if loaded.spec is None:
+        raise ConfigError(loaded.findings)
+    return loaded.spec
 
 
 def _contract(path: Path, repository: Repository | None) -> ContractSpec:

@@ -11,7 +11,7 @@ from lean_ops.cli import options, output
 SHOWN = ("day", "raw_rows", "messages", "standardized", "parse_errors", "missing", "doubled", "foreign_rows")
 
 
-def verify(  # noqa: PLR0917 - typer reads them by name
+def verify(
     topic: Annotated[str | None, typer.Argument(help="One topic; all of them by default.")] = None,
     deep: Annotated[
         bool, typer.Option("--deep", help="Derive a sample of values from RAW once more.")

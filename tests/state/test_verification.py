@@ -18,7 +18,8 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.sql import query, table_names
 from lean_ops.aws.verification import Verification, Verifier
 from lean_ops.batch_plan import Token
-from lean_ops.errors import LeanOpsError, NotFoundError
+from lean_ops.environments import CatalogSpec, DefaultEngineSpec
+from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
 from lean_ops.runtime import Runtime
 from lean_ops.topics import KeysSpec, TopicSpec
 from tests.state.conftest import ENVIRONMENT
@@ -204,3 +205,14 @@ def test_sql_can_neither_leave_the_lake_nor_fail_without_a_word(
 def test_a_misspelt_table_is_answered_with_the_nearest_one(runtime: Runtime, lake: Catalog) -> None:
     with pytest.raises(NotFoundError, match=r"did you mean iceberg_raw_db\.orders_staging"):
         query(runtime, "select * from iceberg_raw_db.order_staging")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["drop table x", "delete from x", "-- select\nunload (select 1) to 's3://x/'", "select 1; vacuum x", ""],
+)
+def test_athena_is_only_asked_questions(runtime: Runtime, statement: str) -> None:
+    engine = DefaultEngineSpec(kind="emr_serverless")
+    there = runtime.environment.model_copy(update={"engine": engine, "catalog": CatalogSpec(kind="glue")})
+    with pytest.raises(UsageError, match="only one statement that reads"):
+        query(Runtime(there, runtime.home), statement)

@@ -168,3 +168,23 @@ def test_editor_files_are_written_when_they_are_outdated_and_only_then(here: Pat
 
 def test_the_shipped_editor_files_are_up_to_date() -> None:
     assert call("schema", "editor-files", "--check", "--root", ROOT).code == 0
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_a_key_that_moves_is_a_breaking_difference(here: Path, tmp_path: Path) -> None:
+    contracts = [here / "schemas/orders/schema.json"] * 2
+    topics = [tmp_path / "before.yaml", tmp_path / "after.yaml"]
+    for file, key in zip(topics, ("orderId", "order.id"), strict=True):
+        file.write_text(topic("orders") + f"keys: {{idempotency_key: {key}}}\n")
+    answer = call("schema", "diff", *contracts, "--old-topic", topics[0], "--new-topic", topics[1], "--json")
+    assert answer.code == 1
+    (difference,) = answer.data["differences"]
+    assert (difference["change"], difference["impact"]) == ("key_changed", "breaking")
+    assert difference["detail"] == "orderId → order.id"
+
+
+def test_one_topic_file_alone_is_no_comparison(here: Path) -> None:
+    contracts = [here / "schemas/orders/schema.json"] * 2
+    assert call("schema", "diff", *contracts, "--old-topic", here / "topics/orders.yaml").code == 2

@@ -20,7 +20,7 @@ from lean_ops.aws.recovery import ReplayResult
 from lean_ops.envelope import Code
 from lean_ops.intake import Delivery
 from lean_ops.resources import DELIVERY
-from tests.lambdas.world import TOPIC, World, body
+from tests.lambdas.world import TOPIC, World, body, stumble_over
 
 SOUND, BROKEN = body("m1", idempotency_key="k"), "broken {"
 HOUR = IN_FLIGHT_MICROS / 1e6
@@ -112,6 +112,17 @@ def test_a_body_that_is_no_legal_text_is_kept_in_the_archive_as_it_came(world: W
     assert (row["error_code"], row["body"]) == (Code.NOT_UTF8, "\\ud800")
     [[line]] = archives(world).values()
     assert line["body"] == "\ud800"
+
+
+def test_a_body_that_finds_a_fault_of_ours_is_kept_as_it_came_and_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stumble_over(monkeypatch, "unforeseen")
+    dead_letters(world, SOUND, body("unforeseen"))
+    assert world.drain() == {"batchItemFailures": []}
+    kept = {row["error_code"]: row["body"] for row in rows(world)}
+    assert set(kept) == {Code.RECEIVES_EXHAUSTED, Code.UNFORESEEN}
+    assert kept[Code.UNFORESEEN] == body("unforeseen")
 
 
 def test_a_message_of_no_topic_is_kept_under_no_topic(world: World) -> None:

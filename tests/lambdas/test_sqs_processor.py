@@ -12,7 +12,7 @@ import pytest
 from lean_ops.envelope import Code
 from lean_ops.intake import Delivery, process
 from lean_ops.resources import DELIVERY, IDEMPOTENCY_SECONDS
-from tests.lambdas.world import TOPIC, World, body
+from tests.lambdas.world import TOPIC, World, body, stumble_over
 
 SENT = 1_794_996_000_000_000
 NOW = SENT / 1e6
@@ -95,6 +95,14 @@ def test_a_broken_envelope_fails_alone_and_is_counted(world: World, code: Code) 
     result = process(TOPIC, [bad, good], world.ports, NOW)
     assert result.failed == (bad.sqs_id,)
     assert (result.tally.rejected, result.tally.accepted, dict(result.reasons)) == (1, 1, {code: 1})
+    assert world.firehose.message_ids == {"good"}
+
+
+def test_a_body_that_finds_a_fault_of_ours_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    stumble_over(monkeypatch, "unforeseen")
+    good, bad = delivery(body("good")), delivery(body("unforeseen"))
+    result = process(TOPIC, [bad, good], world.ports, NOW)
+    assert (result.failed, dict(result.reasons)) == ((bad.sqs_id,), {Code.UNFORESEEN: 1})
     assert world.firehose.message_ids == {"good"}
 
 

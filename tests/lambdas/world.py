@@ -30,12 +30,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from lambdas.dlq_drainer import handler as dlq_drainer
 from lambdas.firehose_errors import handler as firehose_errors
 from lambdas.sqs_processor import handler as sqs_processor
-from lean_ops import chunks, raw_record, tables
+from lean_ops import chunks, envelope, raw_record, tables
 from lean_ops.aws import clients, error_tables, ingestion
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.patience import Patience
+from lean_ops.envelope import Envelope, Rejection
 from lean_ops.environments import EnvironmentSpec
 from lean_ops.intake import Ports
 from lean_ops.raw_record import RawRecord
@@ -299,6 +300,18 @@ def body(message_id: str | None, payload: object = None, **more: object) -> str:
     if message_id is not None:
         fields["message_id"] = message_id
     return json.dumps({**fields, "payload": {"n": 1} if payload is None else payload})
+
+
+def stumble_over(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """Our code has a fault that the bodies with this word find."""
+    parse = envelope.parse
+
+    def stumbling(text: str, **context: Any) -> Envelope | Rejection:
+        if word in text:
+            raise ZeroDivisionError
+        return parse(text, **context)
+
+    monkeypatch.setattr(envelope, "parse", stumbling)
 
 
 @contextmanager

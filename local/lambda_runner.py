@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -62,6 +63,11 @@ class Mappings:
         return found
 
 
+def ready_file(home: Path) -> Path:
+    """There once every queue that has a mapping is polled."""
+    return home / "logs" / "lambda.ready"
+
+
 class Service:
     """Everything that calls functions."""
 
@@ -83,9 +89,18 @@ class Service:
             for queue_arn, mapping in mappings.current().items():
                 if queue_arn not in self._threads:
                     self._start(queue_arn, self._poller(sqs, mappings, mapping))
+            ready_file(self._runtime.home).touch()
             self._stopping.wait(_CACHE_SECONDS)
+            self._end_with_the_first_dead()
         for thread in self._threads.values():
             thread.join()
+
+    def _end_with_the_first_dead(self) -> None:
+        """A queue that nobody polls looks like a quiet one: better that the whole stack says what happened."""
+        dead = [name for name, thread in self._threads.items() if not thread.is_alive()]
+        if dead and not self._stopping.is_set():
+            self._stopping.set()
+            raise RuntimeError(f"the thread of {dead[0]} has died")
 
     def stop(self, *_: Any) -> None:
         self._stopping.set()

@@ -28,6 +28,7 @@ from lean_ops.runtime import Runtime
 from local import settings as local_settings
 from local.children import Child, ChildSpec, listens
 from local.guardian import GRACE_SECONDS
+from local.lambda_runner import ready_file
 
 PORTS = ("aws", "firehose")
 # Below the range from which the kernel takes ports for outgoing connections.
@@ -53,7 +54,7 @@ class Plan:
             ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
-            ChildSpec("lambda", _module("local.lambda_runner")),
+            ChildSpec("lambda", _module("local.lambda_runner"), ready_file(self.runtime.home).exists),
         )
 
     @property
@@ -114,6 +115,7 @@ class Supervisor:
         began = time.monotonic()
         home, logs = self._plan.runtime.home, self._plan.runtime.home / "logs"
         logs.mkdir(exist_ok=True)
+        ready_file(home).unlink(missing_ok=True)
         for spec in self._plan.children():
             child = Child(spec, self._plan.variables(), logs)
             self._children.append(child)

@@ -64,7 +64,10 @@ def gauge(runtime: Runtime) -> Callable[[], Backlog]:
 
     def measure() -> Backlog:
         # Queues first, then the buffer behind them: what moves on meanwhile is met again further down.
-        urls = sqs.list_queues(QueueNamePrefix=runtime.names.prefix).get("QueueUrls", [])
+        pages = sqs.get_paginator("list_queues").paginate(
+            QueueNamePrefix=runtime.names.prefix, PaginationConfig={"PageSize": 1000}
+        )
+        urls = [url for page in pages for url in page.get("QueueUrls", [])]
         polled = _polled(aws_lambda)
         depths = tuple(_depth(sqs, url, polled) for url in sorted(urls))
         with _direct.open(status) as answer:

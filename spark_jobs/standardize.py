@@ -76,7 +76,8 @@ class Standardize:
             if batch.plan.settings.standardized_lifo == "batch":
                 with steps("find_superseded"):
                     superseded = versions.superseded(rows).localCheckpoint()
-                    rows = rows.join(F.broadcast(superseded), on=IDENTITY, how="left_anti")
+                    left_out = F.broadcast(superseded.select(*IDENTITY))
+                    rows = rows.join(left_out, on=IDENTITY, how="left_anti")
             with steps("write_rows"):
                 batch.target.append(rows, batch.plan.token.summary(), branch=batch.branch, **_layout(batch))
         finally:
@@ -84,7 +85,9 @@ class Standardize:
         with steps("audit"):
             snapshot = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)
-            counted = _with_superseded(audit.books, superseded)
+            counted = audit.books
+            if superseded is not None:
+                counted = _with_superseded(counted, superseded, batch.target.between(batch.head, snapshot))
         with steps("find_conflicts"):
             conflicting = messages.conflicting()
         remembered, events = evolution.observed(found)
@@ -105,8 +108,8 @@ def _layout(batch: OpenBatch) -> dict[str, str]:
     return {"distribution-mode": "none", "fanout-enabled": "true"}
 
 
-def _with_superseded(counted: Books, superseded: DataFrame | None) -> Books:
-    return counted if superseded is None else replace(counted, **books.tally(superseded, "superseded"))
+def _with_superseded(counted: Books, superseded: DataFrame, written: DataFrame) -> Books:
+    return replace(counted, **books.tally(versions.confirmed(superseded, written), "superseded"))
 
 
 def _counts(counted: Books, conflicting: int, found: Discovered) -> dict[str, int]:

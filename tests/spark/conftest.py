@@ -106,7 +106,7 @@ def lake(request: pytest.FixtureRequest, lakes: Callable[[str], Lake]) -> Lake:
     return lakes(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def world_of(lakes: Callable[[str], Lake]) -> WorldOf:
     """Makes topics, each with tables of its own; on files unless it is told another lake."""
 

@@ -51,6 +51,19 @@ class Interrupted(Silent):
             self._act()
 
 
+class Crashing(Interrupted):
+    """Fails as soon as rows are staged that nobody can see yet: the most that can be lost."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def _at(self, _place: Place) -> None:
+        refs = self._world.standardized.refs()
+        if any(ref.snapshot_id != refs["main"].snapshot_id for ref in refs.values()):
+            fail()
+
+
 def effects(world: World) -> list[str]:
     """The steps of a clean run, which list every effect of the job in order."""
     steps = Interrupted()

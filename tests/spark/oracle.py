@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import NamedTuple
 
 from tests.flatten_oracle import judge
@@ -107,7 +108,7 @@ class Oracle:
         kinds: dict[str, set[str]] = defaultdict(set)
         nonsense = 0
         for message in fresh:
-            found = judge(message.json_payload)
+            found = _judge(message.json_payload)
             if isinstance(found, str):
                 faults[message.identity] = Fault(*message[2:], found)
                 continue
@@ -143,6 +144,10 @@ class Oracle:
         }
         for path, kinds in seen.items():
             self._kinds.setdefault(path, set()).update(kinds)
+
+
+# The same messages are shown to many oracles.
+_judge = cache(judge)
 
 
 def latest(rows: dict[Identity, Row]) -> dict[Identity, Row]:

@@ -20,7 +20,7 @@ import msgspec
 from lean_ops.identity import to_datetime, to_micros
 
 EARLIEST = to_micros(datetime(2000, 1, 1, tzinfo=UTC))
-_BEYOND_EPOCH_FORMS = to_micros(datetime(2200, 1, 1, tzinfo=UTC))
+BEYOND = to_micros(datetime(2200, 1, 1, tzinfo=UTC))
 DAY = 24 * 3600 * 1_000_000
 
 _fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -132,10 +132,10 @@ def _instant(raw: msgspec.Raw) -> int | None:
         number = Decimal(text)
     except ArithmeticError:
         return None  # an exponent beyond Decimal's own is legal JSON too
-    if number >= _BEYOND_EPOCH_FORMS:
+    if number >= BEYOND:
         return None  # before any arithmetic: 1E400000000 is legal JSON
     for micros in (1_000_000, 1_000, 1):
-        if EARLIEST <= number * micros < _BEYOND_EPOCH_FORMS:
+        if EARLIEST <= number * micros < BEYOND:
             return int(number * micros)
     return None
 

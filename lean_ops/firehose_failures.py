@@ -14,7 +14,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,9 +39,11 @@ class Failure:
     record: RawRecord | None = None
     data_file: str | None = None
 
-    def delivered_as(self, record: RawRecord) -> Failure:
-        """The failure of one record of this failure's data file."""
-        return replace(self, text=raw_record.text(record), record=record, data_file=None)
+    def of_row(self, row: Mapping[str, object]) -> Failure:
+        """The failure of one row of this failure's data file; one that is no record is kept as a text."""
+        record = raw_record.of_row(row)
+        text = json.dumps(row, default=str) if record is None else raw_record.text(record)
+        return replace(self, text=text, record=record, data_file=None)
 
 
 def read(body: bytes) -> Iterator[Failure]:
@@ -75,8 +77,8 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _failures(fields: dict[str, Any], line: str) -> Iterator[Failure]:
-    code = str(fields.get("errorCode") or fields.get("ErrorCode") or UNREADABLE)
-    message = str(fields.get("errorMessage") or fields.get("ErrorMessage") or "")
+    code = _storable(fields.get("errorCode") or fields.get("ErrorCode") or UNREADABLE)
+    message = _storable(fields.get("errorMessage") or fields.get("ErrorMessage") or "")
     text = _raw_text(fields.get("rawData"))
     record = raw_record.decode(text)
     if record is not None:
@@ -86,6 +88,11 @@ def _failures(fields: dict[str, Any], line: str) -> Iterator[Failure]:
     yield from (Failure(code, message, path, data_file=path) for path in paths)
     if not paths:
         yield Failure(code, message, text or line)
+
+
+def _storable(value: object) -> str:
+    """A JSON escape may have brought in half a character, which no table takes."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def _raw_text(data: object) -> str:

@@ -10,7 +10,9 @@ suppressed by a process that then died is suppressed and counted again, which `r
 
 Otherwise it is what the processor took, plus what is open in `dlq_errors`. A process that dies after it has
 delivered a batch and before it has counted it leaves messages in RAW that are not counted: they return as
-`redelivered`, or in `dlq_errors` although RAW has them. Delivered but `unremembered`, one is counted twice.
+`redelivered`, or in `dlq_errors` although RAW has them. A message that was taken twice (24 hours later, by two
+processes at once) is counted twice and is two rows of RAW. Delivered but `unremembered`, it may be so without
+RAW showing it: its second row may have failed on the way.
 """
 
 from __future__ import annotations
@@ -57,11 +59,13 @@ class Holdings:
 
 def balance(totals: Mapping[str, int], holdings: Holdings, received: int | None = None) -> PreRawBalance:
     """The books, from the processor's lifetime counts, the tables, and the source's count if there is one."""
+    doubled = holdings.raw_rows - holdings.raw
     if received is None:
         received = totals["received"] + holdings.open_dlq
-        understated, overstated = totals["redelivered"] + holdings.dlq_in_raw, totals["unremembered"]
+        understated = totals["redelivered"] + holdings.dlq_in_raw
+        overstated = totals["unremembered"] + doubled
     else:
-        understated, overstated = totals["repeated"], holdings.raw_rows - holdings.raw
+        understated, overstated = totals["repeated"], doubled
     return PreRawBalance(
         received,
         holdings.raw,

@@ -5,9 +5,12 @@ Firehose matches names and types exactly; a timestamp travels as integer microse
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated
+
 import msgspec
 
-from lean_ops.envelope import Code, Envelope, Rejection
+from lean_ops.envelope import BEYOND, EARLIEST, Code, Envelope, Rejection
 from lean_ops.identity import Identity
 from lean_ops.naming import topic_name_fault
 from lean_ops.resources import DELIVERY
@@ -18,8 +21,9 @@ class RawRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     message_id: str
     topic_name: str
-    publish_time: int
-    ingestion_ts: int
+    # What the processor can have written: any other number might be no point in time at all.
+    publish_time: Annotated[int, msgspec.Meta(ge=EARLIEST, lt=BEYOND)]
+    ingestion_ts: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
     idempotency_key: str | None
     json_payload: str
 
@@ -53,9 +57,20 @@ def encode(topic: str, envelope: Envelope, ingestion_ts: int) -> bytes | Rejecti
 def decode(data: bytes | str) -> RawRecord | None:
     """The record that these bytes are, or None when they are none (or belong to no legal topic)."""
     try:
-        record = _decoder.decode(data)
+        return _of_legal_topic(_decoder.decode(data))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+
+
+def of_row(row: Mapping[str, object]) -> RawRecord | None:
+    """The record that a row of a data file is, its times as integers, or None when it is none."""
+    try:
+        return _of_legal_topic(msgspec.convert(row, RawRecord))
+    except msgspec.ValidationError:
+        return None
+
+
+def _of_legal_topic(record: RawRecord) -> RawRecord | None:
     return record if topic_name_fault(record.topic_name) is None else None
 
 

@@ -21,10 +21,10 @@ class Review:
 def review(repository: Repository) -> Review:
     """Check every file; one bad file never hides another."""
     loaded = load_topics(repository)
-    contracts = [
-        finding
+    contracts = {
+        path.parent.name: read_file(repository, path, loaded.topics.get(path.parent.name)).findings
         for path in repository.contract_files()
-        for finding in read_file(repository, path, loaded.topics.get(path.parent.name)).findings
-    ]
-    findings = sorted((*loaded.findings, *contracts, *environment_findings(repository)))
-    return Review(loaded.topics, tuple(findings))
+    }
+    found = [finding for findings in contracts.values() for finding in findings]
+    fine = {name: spec for name, spec in loaded.topics.items() if not contracts.get(name)}
+    return Review(fine, tuple(sorted((*loaded.findings, *found, *environment_findings(repository)))))

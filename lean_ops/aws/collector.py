@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from lean_ops import chunks, firehose_failures
 from lean_ops.aws import raw_tables
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.patience import dependency
+from lean_ops.errors import DataFaultError
 from lean_ops.firehose_failures import Failure
 from lean_ops.identity import to_micros
 from lean_ops.resources import FIREHOSE_ERROR_PREFIX
@@ -51,7 +50,7 @@ class Collector:
                 if failure.data_file is None:
                     yield failure
                 else:
-                    for record in raw_tables.records_in(self.errors.catalog, failure.data_file):
-                        yield failure.delivered_as(record)
-            except (FileNotFoundError, pa.ArrowInvalid):
+                    for row in raw_tables.rows_in(self.errors.catalog, failure.data_file):
+                        yield failure.of_row(row)
+            except (FileNotFoundError, DataFaultError):
                 yield failure

@@ -35,7 +35,8 @@ class IdempotencyTable:
             return left
 
         for run in chunks.by_count(keys, _GET_LIMIT):
-            wanted = {"Keys": [{"message_key": {"S": key}} for key in run]}
+            # Eventually consistent, it might not know what another process remembered a moment ago.
+            wanted = {"Keys": [{"message_key": {"S": key}} for key in run], "ConsistentRead": True}
             self._all_done(self.patience.exhaust({self.table: wanted}, attempt))
         return {
             item["message_key"]["S"]: Receipt(item["sqs_id"]["S"], item["payload"]["S"])

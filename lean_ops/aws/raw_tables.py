@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import date
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,8 +14,8 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from lean_ops import naming
 from lean_ops.aws import row_filters
+from lean_ops.errors import DataFaultError
 from lean_ops.identity import Identity, to_datetime, to_micros
-from lean_ops.raw_record import RawRecord
 
 _DATA_FILE_ROWS = 10_000
 
@@ -56,8 +57,11 @@ def messages(catalog: Catalog, topic: str) -> tuple[int, set[Identity]]:
     return rows, found
 
 
-def records_in(catalog: Catalog, path: str) -> Iterator[RawRecord]:
-    """The rows of a data file that Firehose wrote and could not commit. FileNotFoundError when it is none."""
+def rows_in(catalog: Catalog, path: str) -> Iterator[dict[str, Any]]:
+    """The rows of a data file that Firehose wrote and could not commit, `publish_time` in microseconds.
+
+    FileNotFoundError when it is none of ours, DataFaultError when it cannot be read as one.
+    """
     topic = next((part.removesuffix("_staging") for part in path.split("/") if part.endswith("_staging")), "")
     try:
         table = catalog.load_table(naming.raw_table(topic))
@@ -66,9 +70,13 @@ def records_in(catalog: Catalog, path: str) -> Iterator[RawRecord]:
     # An error object is input like any other: it must not make us read what is no RAW file.
     if not path.startswith(f"{table.location().rstrip('/')}/") or ".." in path:
         raise FileNotFoundError(path)
+    # Read whole: a failure of the store may pass, what then cannot be understood never will.
     with table.io.new_input(path).open() as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(_DATA_FILE_ROWS):
+        content = stream.read()
+    try:
+        for batch in pq.ParquetFile(pa.BufferReader(content)).iter_batches(_DATA_FILE_ROWS):
             times = batch["publish_time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
             index = batch.schema.get_field_index("publish_time")
-            for row in batch.set_column(index, "publish_time", times).to_pylist():
-                yield RawRecord(**row)
+            yield from batch.set_column(index, "publish_time", times).to_pylist()
+    except (pa.ArrowException, OSError, KeyError, ValueError, ArithmeticError) as error:
+        raise DataFaultError(f"no data file of RAW: {type(error).__name__}", path=path) from error

@@ -64,26 +64,42 @@ def failure(error: LeanOpsError, *, as_json: bool) -> int:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Rows for a person: aligned and no wider than the terminal; for a pipe, a line a row."""
+    """Rows for a person: aligned and no wider than the terminal; for a pipe, a line a row.
+
+    Where not even the headers fit side by side, every row is a block of `column  value` lines.
+    """
     from rich.console import Console
     from rich.table import Table
 
     from lean_ops.findings import printable
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        drawn.add_column(column, overflow="fold")  # a cut name is a name that cannot be copied
-    for row in rows:
-        drawn.add_row(*("" if cell is None else printable(str(cell)) for cell in row))
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     fits = sys.stdout.isatty() or "COLUMNS" in os.environ
-    Console(
+    console = Console(
         file=sys.stdout,
         highlight=False,
         markup=False,
         width=None if fits else _PIPED_WIDTH,
         # rich's own NO_COLOR keeps bold; whoever sets it wants no escape codes at all.
         color_system=None if os.environ.get("NO_COLOR") else "auto",
-    ).print(drawn)
+    )
+    if sum(len(column) + 2 for column in columns) > console.width:
+        for row in cells:
+            _block(columns, row)
+        return
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")  # a cut name is a name that cannot be copied
+    for row in cells:
+        drawn.add_row(*row)
+    console.print(drawn)
+
+
+def _block(columns: Sequence[str], row: Sequence[str]) -> None:
+    width = max(map(len, columns))
+    for column, cell in zip(columns, row, strict=True):
+        line(f"{column:<{width}}  {cell}")
+    line()
 
 
 def records(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:

@@ -24,6 +24,7 @@ def run(
 ) -> None:
     """Run a topic's hops on the local engine until they have caught up."""
     from lean_ops.aws import clients
+    from lean_ops.aws.schema_store import SchemaStore
     from lean_ops.job import JobArguments
     from lean_ops.repository import load_topic
     from lean_ops.spark_process import run as run_job
@@ -33,6 +34,9 @@ def run(
     runtime = options.runtime(root, env)
     arguments = JobArguments(topic=load_topic(options.repository(root), topic))
     variables = {**runtime.variables(), **clients.variables(runtime)}
+    SchemaStore(clients.client(runtime, "s3"), runtime.names).active(
+        topic
+    )  # told before Spark takes its time
     results = []
     for name in (hop,) if hop else HOPS:
         output.talk(f"{topic}: {name}, starting Spark")

@@ -35,12 +35,17 @@ def send(
 ) -> None:
     """Send every line of a file as one message. Exit code 1 when some could not be sent."""
     from lean_ops.aws.sending import Sent, to_firehose, to_queue
+    from lean_ops.errors import NotFoundError
     from lean_ops.repository import load_topic
 
     load_topic(options.repository(root), topic)
     runtime = options.runtime(root, env)
     deliver = to_queue if entry is Entry.SQS else to_firehose
     began, drawn, state = time.monotonic(), 0.0, Sent()
+    if str(file) != "-" and not file.is_file():
+        raise NotFoundError(
+            f"there is no file {file}", next_step="name a file with one envelope per line, or -"
+        )
     with typer.open_file(str(file), "rb") as lines:
         for state in deliver(runtime, topic, lines):
             if sys.stderr.isatty() and time.monotonic() - drawn > _REDRAW_SECONDS:

@@ -41,6 +41,8 @@ def verify(
 
 def _print(result: Any) -> None:
     output.line(f"{result.topic}: {result.waiting} rows of RAW are waiting")
+    if result.waiting and not result.checks:
+        output.talk(f"  next: lean-ops run {result.topic}, for nothing of it is processed yet")
     if result.days:
         output.table(SHOWN, [[day[column] for column in SHOWN] for day in result.days])
     for check in result.checks:
@@ -50,6 +52,10 @@ def _print(result: Any) -> None:
 
 
 def _as_dict(result: Any) -> dict[str, Any]:
-    days = [{name: str(value) for name, value in day.items()} for day in result.days]
+    # Fingerprints exceed what JSON numbers can hold everywhere: they stay text.
+    days = [
+        {name: value if isinstance(value, int) else str(value) for name, value in day.items()}
+        for day in result.days
+    ]
     checks = [vars(check) for check in result.checks]
     return {"topic": result.topic, "waiting": result.waiting, "days": days, "checks": checks}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 
@@ -121,6 +123,70 @@ def test_a_data_file_that_is_gone_is_kept_by_its_path(world: World) -> None:
     path = f"{table.location()}/data/gone.parquet"
     collect(world, path)
     assert [(row["error_code"], row["record"]) for row in rows(world)] == [(UNREADABLE, path)]
+
+
+def strange_file(world: World, content: bytes) -> str:
+    """Something in RAW's own folder that Firehose has never written so."""
+    table = ensure_table(world.catalog, tables.raw(TOPIC))
+    path = f"{table.location()}/data/strange.parquet"
+    with table.io.new_output(path).create(overwrite=True) as stream:
+        stream.write(content)
+    return path
+
+
+def parquet(**columns: list[Any]) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no parquet",
+        parquet(other=[1]),
+        parquet(publish_time=["yesterday"]),
+        parquet(message_id=["m1"])[:-9],
+    ],
+    ids=["empty", "no parquet", "no time", "no such time", "cut"],
+)
+def test_a_strange_data_file_is_kept_by_its_path_and_hides_no_other_record(
+    world: World, content: bytes
+) -> None:
+    path = strange_file(world, content)
+    collect(world, path, error_line(raw_record.text(record("m1"))))
+    assert {(row["topic_name"], row["record"]) for row in rows(world)} == {
+        ("(none)", path),
+        (TOPIC, raw_record.text(record("m1"))),
+    }
+
+
+def test_a_strange_row_of_a_data_file_is_kept_as_text_beside_the_others(world: World) -> None:
+    good = record("m2")
+    fields: dict[str, list[Any]] = {name: [getattr(good, name)] * 2 for name in good.__struct_fields__}
+    path = strange_file(world, parquet(**fields | {"message_id": [None, "m2"]}))
+    collect(world, path)
+    kept = {row["topic_name"]: (row["error_code"], row["record"]) for row in rows(world)}
+    assert kept[TOPIC] == (UNREADABLE, raw_record.text(good))
+    assert kept["(none)"][0] == UNREADABLE
+    assert json.loads(kept["(none)"][1])["message_id"] is None
+
+
+@pytest.mark.parametrize(
+    "strange", [{"publish_time": 9_999_999_999_999_999_999}, {"publish_time": -(10**18)}]
+)
+def test_a_record_published_at_no_time_is_unreadable_and_hides_no_other(
+    world: World, strange: dict[str, int]
+) -> None:
+    text = json.dumps(json.loads(raw_record.text(record("m1"))) | strange)
+    assert collect(world, error_line(text), error_line(raw_record.text(record("m2")))) == {"rows": 2}
+    assert {row["error_code"] for row in rows(world) if row["record"] == text} == {UNREADABLE}
+
+
+def test_a_reason_with_half_a_character_in_it_is_kept(world: World) -> None:
+    collect(world, error_line(raw_record.text(record("m1")), code="cut \ud83d"))
+    assert [row["error_code"] for row in rows(world)] == ["cut \\ud83d"]
 
 
 def test_a_replayed_record_reaches_raw_as_it_was_and_its_row_is_resolved(world: World) -> None:

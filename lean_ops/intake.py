@@ -12,7 +12,8 @@ Whatever is neither delivered, known nor parked is reported as failed, and SQS d
 
 `received` counts what was taken for good: accepted + suppressed. When a process dies after step 3 and before
 step 4 its messages come back, are found under their own SQS id, and are counted as `redelivered` only. So
-`received` never overstates, and understates by `redelivered` at most: the tolerance of the pre-RAW balance.
+`received` understates by `redelivered` at most. It overstates by what is taken twice, which RAW shows as rows
+of one message. Both are the tolerance of the pre-RAW balance.
 """
 
 from __future__ import annotations

@@ -129,6 +129,15 @@ def test_the_balance_adds_up_or_fails_the_command(world: World, root: Path) -> N
     assert run(root, "dlq", "balance", "--topic", TOPIC, "--received", "6").exit_code == 1
 
 
+def test_the_balance_tells_how_far_it_may_be_off(world: World, root: Path) -> None:
+    world.send(SOUND)
+    world.process()
+    world.firehose.accepted *= 2
+    world.land()
+    result = run(root, "dlq", "balance", "--topic", TOPIC, "--received", "2")
+    assert (result.exit_code, result.stderr) == (0, "a difference from -1 to 0 counts as balanced\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [

@@ -103,11 +103,12 @@ def process(topic: str | None, deliveries: Sequence[Delivery], ports: Ports, now
         return Result(tuple(rejected), Tally(rejected=len(rejected)), Counter(rejected.values()))
     attempt = _attempt(topic, messages, ports, now)
     tally = _tally(messages, attempt, rejected=len(rejected))
-    breaker = _count(topic, tally, attempt, ports, now)
+    breaker, uncounted = _count(topic, tally, attempt, ports, now)
     refused = [message for key, message in messages if key not in attempt.receipts]
     failed = _park(refused, breaker, ports)
     reasons = Counter(rejected.values()) + Counter(attempt.refusals.values())
-    return Result((*rejected, *failed), replace(tally, parked=len(refused) - len(failed)), reasons)
+    tally = replace(tally, parked=len(refused) - len(failed), uncounted=uncounted)
+    return Result((*rejected, *failed), tally, reasons)
 
 
 @dataclass(frozen=True)
@@ -167,19 +168,34 @@ def _tally(messages: Sequence[tuple[str, Message]], attempt: _Attempt, *, reject
     return Tally(**counts, unremembered=0 if attempt.remembered else len(attempt.new))
 
 
-def _count(topic: str, tally: Tally, attempt: _Attempt, ports: Ports, now: float) -> Breaker:
-    """Count a batch and move the breaker. Never fails the batch: its messages are where they should be."""
+def _count(topic: str, tally: Tally, attempt: _Attempt, ports: Ports, now: float) -> tuple[Breaker, int]:
+    """Count a batch and move the breaker. Returns the breaker, and how many messages could not be counted.
+
+    Never fails the batch: its messages are where they should be.
+    """
     breaker = attempt.breaker or Breaker(topic)
     if breaker.state is State.OPEN:
-        return breaker
-    with contextlib.suppress(RetryableError):
+        return breaker, 0
+    try:
         breaker = ports.books.count(topic, tally, now)
-        following = after_batch(breaker, now)
-        if following is not None:
-            if ports.books.move(breaker, following):
-                ports.outage.follow(following)
-            return following
-    return breaker
+    except RetryableError:
+        return breaker, tally.received
+    return _moved(breaker, ports, now), 0
+
+
+def _moved(breaker: Breaker, ports: Ports, now: float) -> Breaker:
+    following = after_batch(breaker, now)
+    if following is None:
+        return breaker
+    try:
+        won = ports.books.move(breaker, following)
+    except RetryableError:
+        return breaker
+    if won:
+        # Moved it is, whoever fails to follow: the controller makes that good, and the batch must be parked.
+        with contextlib.suppress(RetryableError):
+            ports.outage.follow(following)
+    return following
 
 
 def _park(refused: Sequence[Message], breaker: Breaker, ports: Ports) -> list[str]:

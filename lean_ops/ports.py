@@ -23,7 +23,8 @@ class Tally:
     """What became of a batch, in messages.
 
     Parts of `suppressed`: `conflicting` had another payload, `repeated` came by a later receive and may have
-    been counted before. Parts of `accepted`: `retimed` and `unremembered`.
+    been counted before. Parts of `accepted`: `retimed` and `unremembered`. `uncounted` were taken for good but
+    may be missing in the books, which did not answer.
     """
 
     accepted: int = 0
@@ -36,6 +37,7 @@ class Tally:
     parked: int = 0
     retimed: int = 0
     unremembered: int = 0
+    uncounted: int = 0
 
     @property
     def received(self) -> int:

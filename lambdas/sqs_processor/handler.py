@@ -45,3 +45,5 @@ def _report(topic: str, result: Result) -> None:
     metrics.flush_metrics()
     if result.reasons:
         logger.warning("not every message was taken", topic=topic, reasons=dict(result.reasons))
+    if result.tally.uncounted:
+        logger.warning("taken, but perhaps not in the books", topic=topic, count=result.tally.uncounted)

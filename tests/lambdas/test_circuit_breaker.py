@@ -211,3 +211,11 @@ def test_the_last_receive_is_parked_without_opening_anything(polled: World) -> N
     polled.firehose.down = True
     result = take(polled, 2, NOW, receives=QUEUES.max_receives)
     assert (result.failed, result.tally.parked, breaker(polled).state) == ((), 2, State.CLOSED)
+
+
+def test_a_batch_is_parked_although_polling_could_not_follow_its_breaker(polled: World) -> None:
+    polled.firehose.down = True
+    polled.calls.refuse = lambda name: "AccessDenied" if name.startswith("lambda.") else None
+    result = take(polled, 60, NOW)
+    assert breaker(polled).state is State.OPEN
+    assert (result.failed, result.tally.parked) == ((), 60)

@@ -231,6 +231,16 @@ def test_a_message_that_is_delivered_but_cannot_be_remembered_is_not_failed(worl
     assert (result.tally.accepted, result.tally.unremembered, result.failed) == (1, 1, ())
 
 
+def test_a_batch_that_the_books_did_not_take_is_not_failed_but_told(
+    world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    world.calls.refuse = lambda name: "InternalServerError" if name.endswith("UpdateItem") else None
+    world.send(body("m1"), body("m1"), body("m2"))
+    assert world.process() == {"batchItemFailures": []}
+    assert json.loads(capsys.readouterr().out)["uncounted"] == [3.0]
+    assert [vars(each)["count"] for each in caplog.records if "books" in each.message] == [3]
+
+
 @pytest.mark.parametrize(
     ("operation", "entries", "left"),
     [("BatchGetItem", "Keys", "UnprocessedKeys"), ("BatchWriteItem", None, "UnprocessedItems")],

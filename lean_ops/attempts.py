@@ -86,10 +86,10 @@ def plan_replay(
         and (code is None or each.error_code == code)
         and (since is None or each.detected_at >= since)
     ]
-    flying = [
-        each for each in asked if each.status == "replayed" and now - each.detected_at < IN_FLIGHT_MICROS
-    ]
-    return ReplayPlan(tuple(each for each in asked if each not in flying), len(flying))
+    send = tuple(
+        each for each in asked if each.status != "replayed" or now - each.detected_at >= IN_FLIGHT_MICROS
+    )
+    return ReplayPlan(send, len(asked) - len(send))
 
 
 def numbered(

@@ -12,11 +12,12 @@ from lean_ops import envelope, raw_record
 from lean_ops.aws import ingestion
 from lean_ops.aws.patience import Patience
 from lean_ops.envelope import Rejection
+from lean_ops.ports import Tally
 from lean_ops.resources import DELIVERY
 from lean_ops.runtime import Runtime
 
 # A bulk load is faster than its consumer: "slow down" is answered by slowing down, for minutes if need be.
-_BULK = Patience(attempts=120, longest_pause=2.0)
+_BULK = Patience(attempts=300, seconds=300.0, longest_pause=2.0)
 _LINES_AT_ONCE = 100
 
 
@@ -44,12 +45,17 @@ def to_queue(runtime: Runtime, topic: str, lines: Iterable[bytes]) -> Iterator[S
 def to_firehose(
     runtime: Runtime, topic: str, lines: Iterable[bytes], clock: Callable[[], float] = time.time
 ) -> Iterator[Sent]:
-    """The processor's output form, without its checks for duplicates. Broken envelopes are refused."""
-    stream, so_far = ingestion.delivery_stream(runtime, _BULK), Sent()
+    """The processor's output form, without its checks for duplicates. Broken envelopes are refused.
+
+    What Firehose acknowledged is counted as the processor would have, or RAW would hold more than was received.
+    """
+    stream, books, so_far = ingestion.delivery_stream(runtime, _BULK), ingestion.books(runtime, _BULK), Sent()
     for chunk in _chunks(lines, DELIVERY.max_batch_records):
         records = [_record(topic, line, clock()) for line in chunk]
         sound = [record for record in records if not isinstance(record, Rejection)]
         unsent = stream.put(sound)
+        if len(sound) > len(unsent):
+            books.count(topic, Tally(accepted=len(sound) - len(unsent)), clock())
         so_far = so_far.plus(len(chunk), len(chunk) - len(sound) + len(unsent))
         yield so_far
 

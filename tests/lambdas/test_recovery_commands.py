@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from lean_ops import raw_record
+from lean_ops.aws import sending
 from lean_ops.cli import app
 from lean_ops.errors import NotFoundError, UsageError
 from lean_ops.raw_record import RawRecord
@@ -127,6 +129,31 @@ def test_the_balance_adds_up_or_fails_the_command(world: World, root: Path) -> N
     assert (books["received"], books["raw"], books["suppressed"], books["open_dlq"]) == (5, 3, 1, 1)
     assert run(root, "dlq", "balance", "--topic", TOPIC, "--received", "5").exit_code == 0
     assert run(root, "dlq", "balance", "--topic", TOPIC, "--received", "6").exit_code == 1
+
+
+def test_the_balance_holds_after_a_bulk_load_past_the_processor(world: World, root: Path) -> None:
+    world.send(body("m0"))
+    world.process()
+    file = root / "messages.jsonl"
+    file.write_text("\n".join([*(body(f"m{number}") for number in range(1, 600)), BROKEN]))
+    result = run(root, "send", TOPIC, str(file), "--entry", "firehose")
+    assert result.stdout == f"{TOPIC}: 599 sent, 1 refused\n"
+    world.land()
+    result = run(root, "dlq", "balance", "--topic", TOPIC, "--json")
+    [books] = json.loads(result.stdout)
+    assert (books["received"], books["raw"], books["difference"]) == (600, 600, 0)
+
+
+def test_a_bulk_load_waits_for_minutes_when_it_is_told_to_slow_down() -> None:
+    """The pauses alone are counted here, as if the calls took no time."""
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    patience = replace(sending._BULK, sleep=sleep, clock=lambda: clock[0])
+    assert patience.exhaust([1], lambda work: work) == [1]
+    assert clock[0] > 120
 
 
 def test_the_balance_tells_how_far_it_may_be_off(world: World, root: Path) -> None:

@@ -60,7 +60,7 @@ FUNCTIONS = {
         FunctionSettings("sqs_processor", 512, 60, batch_size=500, batch_window_seconds=5),
         FunctionSettings("firehose_transform", 512, 60),
         FunctionSettings("dlq_drainer", 512, 60, batch_size=500, batch_window_seconds=30),
-        FunctionSettings("firehose_errors", 1024, 300),
+        FunctionSettings("firehose_errors", 1024, 300, every_seconds=900),
         FunctionSettings("breaker_controller", 256, 60, every_seconds=60),
     )
 }

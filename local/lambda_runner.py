@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lean_ops import runtime as runtimes
 from lean_ops.aws import clients
 from lean_ops.naming import Names
-from lean_ops.resources import FUNCTIONS, OBJECT_RULES
+from lean_ops.resources import FUNCTIONS, OBJECT_RULES, FunctionSettings
 from local import settings as local_settings
 from local.execution import Execution, FunctionError
 from local.pollers import Mapping, Poller, batch_call, logger, relay_call
@@ -84,7 +84,7 @@ class Service:
         mappings = Mappings(clients.client(self._runtime, "lambda"), self._runtime.names)
         for function in FUNCTIONS.values():
             if function.every_seconds:
-                self._start(function.name, self._schedule(function.name))
+                self._start(function.name, self._schedule(function))
         while not self._stopping.is_set():
             for queue_arn, mapping in mappings.current().items():
                 if queue_arn not in self._threads:
@@ -119,11 +119,12 @@ class Service:
             window_seconds=self._settings.batch_window_seconds,
         ).run
 
-    def _schedule(self, name: str) -> Callable[[Event], None]:
-        function = self._execution(name)
+    def _schedule(self, settings: FunctionSettings) -> Callable[[Event], None]:
+        name, function = settings.name, self._execution(settings.name)
+        pause = self._settings.schedule_seconds * settings.every_seconds / 60
 
         def run(stopping: Event) -> None:
-            while not stopping.wait(self._settings.schedule_seconds):
+            while not stopping.wait(pause):
                 try:
                     function(self._scheduled_event())
                 except FunctionError as error:

@@ -22,7 +22,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # SQS and Lambda: a message that fails comes back after the visibility time, five times.
     visibility_seconds: int = 5
     batch_window_seconds: float = 0.5
-    schedule_seconds: float = 5.0
+    schedule_seconds: float = 5.0  # what a minute is to a schedule
     # The breaker's clock: an outage should be over in seconds here.
     breaker_window_seconds: int = 20
     breaker_cool_down_seconds: int = 5

@@ -1,4 +1,4 @@
-"""An object under Firehose's error prefix → rows in `firehose_errors`."""
+"""An object under Firehose's error prefix → rows in `firehose_errors`; every 15 minutes, those whose event was lost."""
 
 from __future__ import annotations
 
@@ -33,12 +33,17 @@ def _collector() -> Collector:
 
 
 def handler(event: dict[str, Any], _context: object) -> dict[str, int]:
-    """An EventBridge event «Object Created». An exception makes Lambda try again, which adds nothing twice."""
+    """An event «Object Created», or the schedule. An exception makes Lambda try again: nothing is added twice."""
+    if event["detail-type"] == "Scheduled Event":
+        return _told("the schedule", _collector().collect_recent(time.time()))
     key = event["detail"]["object"]["key"]
     if not key.startswith(FIREHOSE_ERROR_PREFIX):
         return {"rows": 0}
-    rows = _collector().collect(key, time.time())
+    return _told(key, _collector().collect(key, time.time()))
+
+
+def _told(cause: str, rows: int) -> dict[str, int]:
     metrics.add_metric("collected", MetricUnit.Count, rows)
     metrics.flush_metrics()
-    logger.info("collected", key=key, rows=rows)
+    logger.info("collected", cause=cause, rows=rows)
     return {"rows": rows}

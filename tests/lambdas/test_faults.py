@@ -148,7 +148,7 @@ def test_a_collector_killed_at_any_call_keeps_every_record_once(world: World, wh
         record = RawRecord(f"m{next(ids)}", TOPIC, 1_794_996_000_000_000, 1, None, "{}")
         written.add(record.message_id)
         key = world.write_error_object("iceberg-failed", error_line(raw_record.text(record)))
-        collector.handler({"detail": {"object": {"key": key}}}, None)
+        collector.handler({"detail-type": "Object Created", "detail": {"object": {"key": key}}}, None)
 
     collect()  # the first run also creates the table
     for end in killed_at_every_call(world, when, collect):

@@ -14,20 +14,26 @@ from aws_lambda_powertools.metrics import MetricUnit
 from lean_ops import runtime as runtimes
 from lean_ops import sqs_events
 from lean_ops.aws import ingestion
+from lean_ops.aws.patience import Deadline, Patience
 from lean_ops.intake import Ports, Result, process
 
 logger = Logger(service="sqs_processor")
 metrics = Metrics(namespace="lean_ops", service="sqs_processor")
 
+deadline = Deadline()
+# Kept for counting and parking: a batch that ran into the time-out would do neither.
+_RESERVE_SECONDS = 25.0
+
 
 @cache
 def _wiring() -> tuple[runtimes.Runtime, Ports]:
     runtime = runtimes.from_variables(os.environ)
-    return runtime, ingestion.ports(runtime)
+    return runtime, ingestion.ports(runtime, Patience(deadline=deadline))
 
 
-def handler(event: dict[str, Any], _context: object) -> dict[str, list[dict[str, str]]]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     runtime, ports = _wiring()
+    deadline.at = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE_SECONDS
     failed: list[str] = []
     for topic, deliveries in sqs_events.by_topic(event, runtime.names).items():
         result = process(topic, deliveries, ports, time.time())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lean_ops.aws.alerts import AlertTopic
 from lean_ops.aws.books import BreakerTable
 from lean_ops.aws.clients import client
 from lean_ops.aws.firehose import DeliveryStream
 from lean_ops.aws.idempotency import IdempotencyTable
 from lean_ops.aws.mappings import Mappings
-from lean_ops.aws.patience import ONE_ATTEMPT, PATIENT, Patience
+from lean_ops.aws.patience import NEVER, ONE_ATTEMPT, PATIENT, Patience
 from lean_ops.aws.queues import Queues
 from lean_ops.intake import Ports
 from lean_ops.outage import Outage
@@ -16,13 +18,14 @@ from lean_ops.runtime import Runtime
 
 
 def ports(runtime: Runtime, patience: Patience = PATIENT) -> Ports:
-    """What the processor needs."""
-    following = outage(runtime, patience)
+    """What the processor needs. The patience's deadline is for delivering: parking and counting come after it."""
+    afterwards = replace(patience, deadline=NEVER)
+    following = outage(runtime, afterwards)
     state = client(runtime, "dynamodb", ONE_ATTEMPT)
     return Ports(
         IdempotencyTable(state, runtime.names.state_table("idempotency_keys"), patience),
         delivery_stream(runtime, patience),
-        queues(runtime, patience),
+        queues(runtime, afterwards),
         following.books,
         following,
     )

@@ -6,6 +6,7 @@ ours, and cannot resend just the refused entries of a batch.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -37,9 +38,19 @@ _THROTTLED = frozenset(
 _SERVER_ERROR = 500
 
 
+@dataclass(eq=False)
+class Deadline:
+    """When the attempts of one invocation must end, whichever ports make them; each invocation sets it anew."""
+
+    at: float = math.inf
+
+
+NEVER = Deadline()
+
+
 @dataclass(frozen=True)
 class Patience:
-    """At most 5 attempts, and none begun after 12 seconds.
+    """At most 5 attempts, and none begun after 12 seconds, or after the deadline that several may share.
 
     A function has 60 seconds for its whole batch. One that waited longer for a dependency that hangs would
     time out, and after five time-outs its messages would be dead letters.
@@ -52,6 +63,7 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
+    deadline: Deadline = NEVER
 
     def exhaust(self, work: Work, attempt: Callable[[Work], Work], *, only_throttled: bool = False) -> Work:
         """Call `attempt` with what is left until nothing is. Returns what is still left when patience ends.
@@ -60,6 +72,8 @@ class Patience:
         """
         passes = _is_throttled if only_throttled else _is_passing
         started = self.clock()
+        if started > self.deadline.at:
+            raise RetryableError("OutOfTime")
         for round_number in range(self.attempts):
             if round_number:
                 longest = min(self.longest_pause, self.first_pause * 2**round_number)
@@ -75,7 +89,8 @@ class Patience:
         return work
 
     def _is_over(self, round_number: int, started: float) -> bool:
-        return round_number == self.attempts - 1 or self.clock() - started > self.seconds
+        now = self.clock()
+        return round_number == self.attempts - 1 or now - started > self.seconds or now > self.deadline.at
 
 
 PATIENT = Patience()

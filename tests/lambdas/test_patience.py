@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from lean_ops.aws.patience import Patience
+from lean_ops.aws.patience import Deadline, Patience
 from lean_ops.errors import RetryableError
 
 pauses: list[float] = []
@@ -83,3 +83,10 @@ def test_a_dependency_that_hangs_does_not_use_up_the_functions_time() -> None:
     clock = count(0, 5)
     hanging = Patience(sleep=pauses.append, clock=lambda: float(next(clock)))
     assert attempts_of(ReadTimeoutError(endpoint_url="x"), hanging) == 3
+
+
+def test_calls_that_share_a_deadline_end_together_and_none_is_begun_after_it() -> None:
+    clock, shared = count(0, 5), Deadline(at=12.0)
+    hurried = Patience(sleep=pauses.append, clock=lambda: float(next(clock)), deadline=shared, seconds=60.0)
+    assert attempts_of(ReadTimeoutError(endpoint_url="x"), hurried) == 3
+    assert attempts_of(ReadTimeoutError(endpoint_url="x"), hurried) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from lean_ops.envelope import Code
 from lean_ops.intake import Delivery, process
-from lean_ops.resources import DELIVERY, IDEMPOTENCY_SECONDS
+from lean_ops.resources import DELIVERY, IDEMPOTENCY_SECONDS, QUEUES
 from tests.lambdas.world import TOPIC, World, body, stumble_over
 
 SENT = 1_794_996_000_000_000
@@ -294,3 +294,15 @@ def test_a_failing_message_reaches_the_dead_letter_queue_by_its_receives(world: 
     world.exhaust_receives()
     assert [message.body for message in world.waiting("lo-orders-dlq")] == ["broken {"]
     assert world.waiting("lo-orders") == []
+
+
+def test_a_batch_without_time_left_delivers_nothing_and_still_parks_at_the_last_receive(world: World) -> None:
+    world.send(body("m1"))
+    world.seconds_left = 20
+    for _ in range(QUEUES.max_receives):
+        world.time_passes()
+        world.process()
+    assert world.firehose.accepted == []
+    assert len(world.waiting("lo-orders")) == 1
+    world.exhaust_receives()
+    assert world.waiting("lo-orders-dlq") == []

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +45,7 @@ from lean_ops.raw_record import RawRecord
 from lean_ops.resources import DELIVERY, FIREHOSE_ERROR_PREFIX, QUEUES, STATE_TABLES
 from lean_ops.runtime import Runtime
 from local import moto_queues
+from local.functions import Context
 
 TOPIC = "orders"
 ACCOUNT = "123456789012"
@@ -167,10 +170,15 @@ class World:
     calls: Calls
     firehose: Firehose
     pauses: list[float]
+    seconds_left: float = 60.0
+
+    @property
+    def context(self) -> Context:
+        return Context("function", "arn", 512, time.monotonic() + self.seconds_left)
 
     @property
     def patience(self) -> Patience:
-        return Patience(sleep=self.pauses.append, jitter=lambda: 1.0)
+        return Patience(sleep=self.pauses.append, jitter=lambda: 1.0, deadline=sqs_processor.deadline)
 
     @cached_property
     def ports(self) -> Ports:
@@ -222,7 +230,7 @@ class World:
             )
         if not records:
             return None
-        answer: dict[str, Any] = handler({"Records": records}, None)
+        answer: dict[str, Any] = handler({"Records": records}, self.context)
         failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         done = [each["receiptHandle"] for each in records if each["messageId"] not in failed]
         for run in chunks.by_count(done, 10):
@@ -342,6 +350,7 @@ def a_world(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         for name, value in runtime.variables().items():
             patched.setenv(name, value)
         patched.setattr(SqlCatalog, "commit_table", calls.watch("catalog.Commit", SqlCatalog.commit_table))
+        patched.setattr(sqs_processor.deadline, "at", math.inf)
         _wire(world, patched)
         yield world
         clients._session.cache_clear()

@@ -17,11 +17,11 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
-from spark_jobs.session import build_session
+from spark_jobs.session import build_session, settings
 from tests.local.conftest import Emulator, an_emulator
 from tests.spark.oracle import Rules
 from tests.spark.streams import RULES
-from tests.spark.world import Lake, World, WorldOf, session_on, topic_spec
+from tests.spark.world import Lake, World, WorldOf, session_with, topic_spec
 
 _numbers = count(1)
 
@@ -85,7 +85,7 @@ def lakes(
             ensure_table(catalog, spec)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-            return Lake(runtime, catalog, dynamodb, session_on(spark, runtime))
+            return Lake(runtime, catalog, dynamodb, session_with(spark, settings(runtime)))
 
     return lake
 

@@ -56,7 +56,8 @@ class Sleeper:
         steps = Interrupted(place, self._pause)
         self.outcome: Outcome = self._pool.submit(world.run, steps, spark=world.lake.new_session())
         self._pool.shutdown(wait=False)
-        assert self._pause.reached.wait(300), self.outcome.exception(0)
+        while not self._pause.reached.wait(0.1):
+            assert not self.outcome.done(), self.outcome.exception(0)
 
     def wakes(self) -> BaseException | None:
         """How it ended after all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -26,7 +26,6 @@ from lean_ops.runtime import Runtime
 from lean_ops.steps import Steps
 from lean_ops.topics import DriftSpec, KeysSpec, TopicSpec
 from spark_jobs.protocol import BITE, Ports, run_batch
-from spark_jobs.session import settings
 from spark_jobs.standardize import Standardize
 from tests.spark.oracle import EPOCH, Fault, Identity, Message, Oracle, Row, Rules
 
@@ -51,13 +50,13 @@ class Lake:
 
     def new_session(self) -> SparkSession:
         """Another session of the same application, with caches of its own."""
-        return session_on(self.spark, self.runtime)
+        return session_with(self.spark, self.spark.conf.getAll)
 
 
-def session_on(spark: SparkSession, runtime: Runtime) -> SparkSession:
-    """A session on a runtime's catalog, whatever catalog the application was started with."""
+def session_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session on another catalog than the one that the application was started with."""
     session = spark.newSession()
-    for key, value in settings(runtime).items():
+    for key, value in settings.items():
         if key.startswith("spark.sql.catalog."):
             session.conf.set(key, value)
     return session

@@ -18,6 +18,7 @@ from lean_ops import naming
 from lean_ops.errors import RetryableError
 
 BRANCH_PREFIX = "batch_"
+_LOST_RACES = frozenset({"CommitFailedException", "ValidationException"})
 
 
 class PublishRefusedError(RetryableError):
@@ -89,7 +90,8 @@ class IcebergTable:
         writer = frame.writeTo(f"{naming.CATALOG}.{self.name}.branch_{branch}").options(**options)
         for key, value in token.items():
             writer = writer.option(f"snapshot-property.{key}", value)
-        writer.append()
+        with self._races():
+            writer.append()
 
     def publish(self, branch: str) -> None:
         """Make the branch main, atomically for all its commits, if main has not moved since it was opened."""
@@ -99,13 +101,13 @@ class IcebergTable:
 
     @contextmanager
     def _races(self) -> Iterator[None]:
-        """A reference that is not where it should be, or a commit that came in between, is a race that was lost."""
+        """A branch that is not where it should be, or a commit that came in between, is a race that was lost."""
         try:
             yield
         except IllegalArgumentException as error:
             raise self._refused() from error
         except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() != "CommitFailedException":
+            if _LOST_RACES.isdisjoint(_causes(error.java_exception)):
                 raise
             raise self._refused() from error
 
@@ -115,3 +117,9 @@ class IcebergTable:
             next_step="run again: the batch starts over from what is there now",
             table=self.name,
         )
+
+
+def _causes(error: Any) -> Iterator[str]:
+    while error is not None:
+        yield str(error.getClass().getSimpleName())
+        error = error.getCause()

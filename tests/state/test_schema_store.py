@@ -57,7 +57,7 @@ def test_a_topic_without_an_active_contract_is_told_what_to_do(store: SchemaStor
         NotFoundError, match="topic 'orders' has no active contract: there is no s3://"
     ) as caught:
         store.active("orders")
-    assert caught.value.next_step == "put one into schemas/orders/pending/schema.json"
+    assert caught.value.next_step == "copy schemas/orders/schema.json of the repository to that place"
 
 
 def test_a_broken_contract_names_every_fault_and_the_object(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from lean_ops.repository import Repository
-from lean_ops.review import review
+from lean_ops.config.repository import Repository
+from lean_ops.config.review import review
 
 FILES = 700
 ROUNDS = 7

@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.events import rows
-from lean_ops.columns import ENVELOPE, OVERFLOW, extend, registry
-from lean_ops.flatten import Kind, ParseFault, leaves
-from lean_ops.mould import Mould
-from lean_ops.survey import KnownShape, Survey
-from lean_ops.tabulate import tabulate
+from lean_ops.payload.columns import ENVELOPE, OVERFLOW, extend, registry
+from lean_ops.payload.flatten import Kind, ParseFault, leaves
+from lean_ops.payload.mould import Mould
+from lean_ops.payload.survey import KnownShape, Survey
+from lean_ops.payload.tabulate import tabulate
 from spark_jobs.transforms.payloads import CHUNK_ROWS, TableColumn, TableShape, discover, flatten
 
 PAYLOADS, ROUNDS = 20_000, 5

@@ -27,7 +27,7 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 
 from lean_ops.aws import clients
-from lean_ops.intake import Delivery, Message, prepare, process
+from lean_ops.ingestion.intake import Delivery, Message, prepare, process
 from tests.lambdas.world import TOPIC, World, a_world, body
 
 RECORDS, ROUNDS = 500, 3

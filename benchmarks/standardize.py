@@ -22,11 +22,11 @@ from lean_ops.aws.checkpoints import Checkpoints
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
-from lean_ops.batch_result import BatchResult
-from lean_ops.repository import Repository, load_environment, load_topic
+from lean_ops.batch.batch_result import BatchResult
+from lean_ops.batch.steps import Steps
+from lean_ops.config.repository import Repository, load_environment, load_topic
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
-from lean_ops.steps import Steps
 from local import moto_corrections
 from spark_jobs.protocol import Ports, run_batch
 from spark_jobs.session import build_session

@@ -23,8 +23,8 @@ from bridge.queue import CONNECTION, SENDERS, TopicQueue
 from bridge.source import Subscription
 from lean_ops import runtime as runtimes
 from lean_ops.aws.clients import client
+from lean_ops.config.repository import Repository, find_root
 from lean_ops.errors import LeanOpsError
-from lean_ops.repository import Repository, find_root
 
 LOG = logging.getLogger("bridge")
 

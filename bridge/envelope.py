@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from lean_ops.envelope import rfc3339
 from lean_ops.identity import to_micros
+from lean_ops.ingestion.envelope import rfc3339
 
 # Legal in JSON and in UTF-8, but SQS refuses a body that holds them: they travel escaped.
 _NEVER_IN_A_BODY = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}

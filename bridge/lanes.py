@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bridge.envelope import Message
-from lean_ops.chunks import by_size
+from lean_ops.ingestion.chunks import by_size
 from lean_ops.resources import QUEUES
 
 CALL_ENTRIES = 10

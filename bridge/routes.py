@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lean_ops.config.repository import Repository, load_topic, load_topics
+from lean_ops.config.topics import TopicSpec
 from lean_ops.errors import LeanOpsError
-from lean_ops.repository import Repository, load_topic, load_topics
-from lean_ops.topics import TopicSpec
 
 
 def load(repository: Repository, chosen: Sequence[str]) -> list[TopicSpec]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lean_ops.findings import Finding
+    from lean_ops.config.findings import Finding
 
 
 class LeanOpsError(Exception):

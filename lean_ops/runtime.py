@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lean_ops.environments import EnvironmentSpec
+from lean_ops.config.environments import EnvironmentSpec
+from lean_ops.config.repository import Repository, load_environment
 from lean_ops.errors import LeanOpsError
 from lean_ops.naming import Names
-from lean_ops.repository import Repository, load_environment
 
 ENVIRONMENT_VARIABLE = "LEAN_OPS_ENVIRONMENT"
 HOME_VARIABLE = "LEAN_OPS_HOME"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from lean_ops import naming
 
 if TYPE_CHECKING:
-    from lean_ops.contracts import ContractSpec
+    from lean_ops.contracts.spec import ContractSpec
 
 Transform = Literal["identity", "day"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lean_ops import chunks
+from lean_ops.ingestion import chunks
 from local.execution import FunctionError
 
 logger = logging.getLogger("lambda")

@@ -21,7 +21,7 @@ from lean_ops import runtime as runtimes
 from lean_ops.aws import clients
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
-from lean_ops.repository import Repository, load_topics
+from lean_ops.config.repository import Repository, load_topics
 from lean_ops.resources import FUNCTIONS, QUEUES, StateTable
 from lean_ops.runtime import Runtime
 from local import settings as local_settings

@@ -21,9 +21,9 @@ import msgspec
 
 from lean_ops import runtime as runtimes
 from lean_ops.aws.clients import Stack, lock_file, stack_file
+from lean_ops.config.repository import Repository, load_topics
 from lean_ops.errors import LeanOpsError
 from lean_ops.processes import is_alive
-from lean_ops.repository import Repository, load_topics
 from lean_ops.runtime import Runtime
 from local import settings as local_settings
 from local.children import Child, ChildSpec, listens

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lean_ops import chunks
+from lean_ops.ingestion import chunks
 from lean_ops.naming import Names
 from lean_ops.resources import DELIVERY
 from local.spool import Entry

@@ -17,13 +17,13 @@ from lean_ops.aws.clients import client
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.schema_store import SchemaStore, StoredContract
-from lean_ops.batch_plan import Hop
-from lean_ops.batch_result import BatchResult
-from lean_ops.job import JobArguments, JobFailure, JobResult, failure_of
-from lean_ops.next_batch import Volume
+from lean_ops.batch.batch_plan import Hop
+from lean_ops.batch.batch_result import BatchResult
+from lean_ops.batch.job import JobArguments, JobFailure, JobResult, failure_of
+from lean_ops.batch.next_batch import Volume
+from lean_ops.batch.steps import Steps
+from lean_ops.config.topics import TopicSpec
 from lean_ops.runtime import Runtime
-from lean_ops.steps import Steps
-from lean_ops.topics import TopicSpec
 from spark_jobs.protocol import Ports, Work, run_batch
 from spark_jobs.session import build_session
 

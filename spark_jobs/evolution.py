@@ -12,12 +12,13 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.types import StringType
 
-from lean_ops import columns, drift, naming
-from lean_ops.batch_plan import BatchPlan
-from lean_ops.columns import OVERFLOW
-from lean_ops.drift import DriftState
+from lean_ops import naming
+from lean_ops.batch.batch_plan import BatchPlan
 from lean_ops.errors import DataFaultError, RetryableError
-from lean_ops.survey import KnownShape
+from lean_ops.payload import columns, drift
+from lean_ops.payload.columns import OVERFLOW
+from lean_ops.payload.drift import DriftState
+from lean_ops.payload.survey import KnownShape
 from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.payloads import TableColumn, TableShape
 

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lean_ops.accounting import Books, Identity, offenders
+from lean_ops.batch.accounting import Books, Identity, offenders
 from lean_ops.identity import to_micros
-from lean_ops.survey import KnownShape
+from lean_ops.payload.survey import KnownShape
 from spark_jobs.raw_range import RawRange
 from spark_jobs.transforms import books, duplicates, payloads
 from spark_jobs.transforms.discovery import Discovered, summarize

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lean_ops import tables
-from lean_ops.batch_plan import BATCH_ID, BatchPlan
+from lean_ops.batch.batch_plan import BATCH_ID, BatchPlan
 from spark_jobs.iceberg import IcebergTable
 
 

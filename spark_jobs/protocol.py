@@ -23,19 +23,19 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from lean_ops.accounting import Books
 from lean_ops.aws import lake
 from lean_ops.aws.checkpoints import Checkpoints, State
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.outbox import Outbox
-from lean_ops.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange, spec_sha256
-from lean_ops.batch_result import BatchResult, PreparedResult
+from lean_ops.batch.accounting import Books
+from lean_ops.batch.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange, spec_sha256
+from lean_ops.batch.batch_result import BatchResult, PreparedResult
+from lean_ops.batch.next_batch import Decision, Facts, Finish, Read, Refused, Replay, Volume, decide
+from lean_ops.batch.steps import Steps
+from lean_ops.config.topics import TopicSpec
 from lean_ops.errors import DataFaultError
-from lean_ops.next_batch import Decision, Facts, Finish, Read, Refused, Replay, Volume, decide
-from lean_ops.steps import Steps
 from lean_ops.tables import TableSpec
-from lean_ops.topics import TopicSpec
 from spark_jobs.iceberg import BRANCH_PREFIX, IcebergTable
 
 BITE = Volume(records=2_000_000, bytes=512 * 1024 * 1024)

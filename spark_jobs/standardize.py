@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lean_ops import naming, tables
-from lean_ops.accounting import Books
 from lean_ops.aws.schema_store import StoredContract
-from lean_ops.batch_plan import Hop
+from lean_ops.batch.accounting import Books
+from lean_ops.batch.batch_plan import Hop
+from lean_ops.config.topics import TopicSpec
 from lean_ops.tables import TableSpec
-from lean_ops.topics import TopicSpec
 from spark_jobs import parse_errors
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution

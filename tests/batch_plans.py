@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lean_ops.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange
-from lean_ops.topics import DriftSpec, KeysSpec, QualitySpec, TopicSpec
+from lean_ops.batch.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange
+from lean_ops.config.topics import DriftSpec, KeysSpec, QualitySpec, TopicSpec
 
 
 def settings(rate: float = 0.05) -> BatchSettings:

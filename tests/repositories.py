@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lean_ops.repository import Repository
+from lean_ops.config.repository import Repository
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from lean_ops import runtime as runtimes
 from lean_ops.aws import ingestion
-from lean_ops.outage import Outage
+from lean_ops.ingestion.outage import Outage
 
 logger = Logger(service="breaker_controller")
 

@@ -15,7 +15,6 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from lean_ops import dead_letters, sqs_events
 from lean_ops import runtime as runtimes
 from lean_ops.aws import clients, error_tables
 from lean_ops.aws.catalog import open_catalog
@@ -23,7 +22,8 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.patience import dependency
 from lean_ops.errors import RetryableError
-from lean_ops.intake import Delivery
+from lean_ops.ingestion import dead_letters, sqs_events
+from lean_ops.ingestion.intake import Delivery
 from lean_ops.tables import DLQ_ERRORS
 
 logger = Logger(service="dlq_drainer")

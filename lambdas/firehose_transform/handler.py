@@ -14,7 +14,8 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from lean_ops import naming, raw_record
+from lean_ops import naming
+from lean_ops.ingestion import raw_record
 
 logger = Logger(service="firehose_transform")
 metrics = Metrics(namespace="lean_ops", service="firehose_transform")

@@ -12,10 +12,10 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from lean_ops import runtime as runtimes
-from lean_ops import sqs_events
 from lean_ops.aws import ingestion
 from lean_ops.aws.patience import Deadline, Patience
-from lean_ops.intake import Ports, Result, process
+from lean_ops.ingestion import sqs_events
+from lean_ops.ingestion.intake import Ports, Result, process
 
 logger = Logger(service="sqs_processor")
 metrics = Metrics(namespace="lean_ops", service="sqs_processor")

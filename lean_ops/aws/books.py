@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lean_ops.aws.patience import PATIENT, Patience
-from lean_ops.breaker import Breaker, State, window_of
 from lean_ops.errors import RetryableError
-from lean_ops.ports import Tally
+from lean_ops.ingestion.breaker import Breaker, State, window_of
+from lean_ops.ingestion.ports import Tally
 
 _TOTALS = (
     "received",

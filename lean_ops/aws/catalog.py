@@ -8,7 +8,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from lean_ops import naming
 from lean_ops.aws import clients
-from lean_ops.environments import EnvironmentSpec
+from lean_ops.config.environments import EnvironmentSpec
 from lean_ops.runtime import Runtime
 
 

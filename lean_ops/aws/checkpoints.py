@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from lean_ops.aws.leases import Claim, Leases, lost
-from lean_ops.batch_plan import BatchPlan, Hop
+from lean_ops.batch.batch_plan import BatchPlan, Hop
 from lean_ops.errors import RetryableError
 from lean_ops.naming import Names
 

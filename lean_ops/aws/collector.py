@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lean_ops import chunks, firehose_failures
 from lean_ops.aws import raw_tables
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.patience import dependency
 from lean_ops.errors import DataFaultError
-from lean_ops.firehose_failures import Failure
 from lean_ops.identity import to_micros
+from lean_ops.ingestion import chunks, firehose_failures
+from lean_ops.ingestion.firehose_failures import Failure
 from lean_ops.resources import FIREHOSE_ERROR_PREFIX
 
 _ROWS_AT_ONCE = 5_000

@@ -21,11 +21,12 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import ALWAYS_TRUE, Table
 
-from lean_ops import chunks, tables
-from lean_ops.attempts import Attempt, Standing, Status, numbered
+from lean_ops import tables
 from lean_ops.aws import row_filters
 from lean_ops.errors import RetryableError
 from lean_ops.identity import Hop, Identity, to_datetime, to_micros
+from lean_ops.ingestion import chunks
+from lean_ops.ingestion.attempts import Attempt, Standing, Status, numbered
 from lean_ops.tables import TableSpec
 
 # Eight writers with the usual 4 attempts lost a quarter of their commits.

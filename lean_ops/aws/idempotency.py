@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lean_ops import chunks
 from lean_ops.aws.patience import PATIENT, Patience
 from lean_ops.errors import RetryableError
-from lean_ops.ports import Receipt
+from lean_ops.ingestion import chunks
+from lean_ops.ingestion.ports import Receipt
 from lean_ops.resources import IDEMPOTENCY_SECONDS
 
 _GET_LIMIT = 100

@@ -12,8 +12,8 @@ from lean_ops.aws.idempotency import IdempotencyTable
 from lean_ops.aws.mappings import Mappings
 from lean_ops.aws.patience import NEVER, ONE_ATTEMPT, PATIENT, Patience
 from lean_ops.aws.queues import Queues
-from lean_ops.intake import Ports
-from lean_ops.outage import Outage
+from lean_ops.ingestion.intake import Ports
+from lean_ops.ingestion.outage import Outage
 from lean_ops.runtime import Runtime
 
 

@@ -10,8 +10,8 @@ from pyiceberg.manifest import DataFile, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from lean_ops.batch_plan import Token
-from lean_ops.next_batch import SourceSnapshot, Volume
+from lean_ops.batch.batch_plan import Token
+from lean_ops.batch.next_batch import SourceSnapshot, Volume
 
 _EPOCH = date(1970, 1, 1)
 _DAY_FIELD = "publish_time_day"

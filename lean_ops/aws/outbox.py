@@ -12,17 +12,17 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 
-from lean_ops import chunks
 from lean_ops.aws import row_filters
 from lean_ops.aws.append_missing import append_missing
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.patience import Patience
-from lean_ops.batch_result import BatchResult
+from lean_ops.batch.batch_result import BatchResult
+from lean_ops.batch.outbox import TABLES, OpsEvent, batch_events, time_column
+from lean_ops.batch.steps import Steps
 from lean_ops.errors import RetryableError
+from lean_ops.ingestion import chunks
 from lean_ops.naming import Names
-from lean_ops.outbox import TABLES, OpsEvent, batch_events, time_column
-from lean_ops.steps import Steps
 
 FLUSH_LEASE = "ops#flush"
 _FLUSH_LIMIT = 20_000

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lean_ops import chunks
 from lean_ops.aws.patience import PATIENT, Patience, dependency
 from lean_ops.errors import RetryableError
+from lean_ops.ingestion import chunks
 from lean_ops.naming import Names
 from lean_ops.resources import QUEUES
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
 
-from lean_ops import chunks, raw_record
-from lean_ops.attempts import ReplayPlan, Standing, plan_replay
 from lean_ops.aws import error_tables, raw_tables
 from lean_ops.aws.books import BreakerTable
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.identity import Identity
-from lean_ops.intake import Delivery, Message, prepare
-from lean_ops.ports import Queue, Stream
-from lean_ops.pre_raw import Holdings, PreRawBalance, balance
+from lean_ops.ingestion import chunks, raw_record
+from lean_ops.ingestion.attempts import ReplayPlan, Standing, plan_replay
+from lean_ops.ingestion.intake import Delivery, Message, prepare
+from lean_ops.ingestion.ports import Queue, Stream
+from lean_ops.ingestion.pre_raw import Holdings, PreRawBalance, balance
 
 _AT_ONCE = 1_000
 

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from lean_ops import contract_file
-from lean_ops.contracts import ContractSpec
+from lean_ops.contracts import contract_file
+from lean_ops.contracts.spec import ContractSpec
 from lean_ops.errors import NotFoundError
 from lean_ops.naming import Names
 from lean_ops.resources import SCHEMA_PREFIX

@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from lean_ops import envelope, raw_record
 from lean_ops.aws import ingestion
 from lean_ops.aws.patience import Patience
-from lean_ops.envelope import Rejection
-from lean_ops.ports import Tally
+from lean_ops.ingestion import envelope, raw_record
+from lean_ops.ingestion.envelope import Rejection
+from lean_ops.ingestion.ports import Tally
 from lean_ops.resources import DELIVERY
 from lean_ops.runtime import Runtime
 

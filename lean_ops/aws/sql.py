@@ -20,8 +20,8 @@ from pyiceberg.table import FileScanTask, Table
 from lean_ops import naming
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import client
+from lean_ops.config.findings import nearest
 from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
-from lean_ops.findings import nearest
 from lean_ops.named_sql import quoted
 from lean_ops.runtime import Runtime
 

@@ -10,13 +10,14 @@ from typing import Any
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
-from lean_ops import fingerprints, identity, named_sql, naming, payload_path, rederive, tables
+from lean_ops import fingerprints, identity, named_sql, naming, tables
 from lean_ops.aws import lake
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.sql import query
-from lean_ops.batch_plan import Token
+from lean_ops.batch.batch_plan import Token
+from lean_ops.config.topics import TopicSpec
+from lean_ops.payload import payload_path, rederive
 from lean_ops.runtime import Runtime
-from lean_ops.topics import TopicSpec
 
 _OFFENDERS = 20
 _ENVELOPE = tuple(column.name for column in tables.STANDARDIZED_COLUMNS)

@@ -9,9 +9,9 @@ import typer
 from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
-    from lean_ops.attempts import ReplayPlan
     from lean_ops.aws.error_tables import ErrorTable
     from lean_ops.aws.recovery import Hatch, ReplayResult
+    from lean_ops.ingestion.attempts import ReplayPlan
     from lean_ops.runtime import Runtime
 
 Kind = Literal["dlq", "firehose"]
@@ -76,7 +76,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         import time
 
         from lean_ops.aws import recovery
-        from lean_ops.moments import moment
+        from lean_ops.ingestion.moments import moment
 
         now = time.time()
         asked_since = None if since is None else moment(since, now)
@@ -140,7 +140,7 @@ def collect(root: options.Root = None, env: options.Env = "local", as_json: opti
 
 
 def _runtime(root: options.Root, env: str, topic: str | None) -> Runtime:
-    from lean_ops.repository import load_topic
+    from lean_ops.config.repository import load_topic
 
     if topic is not None:
         load_topic(options.repository(root), topic)

@@ -19,7 +19,7 @@ import typer
 from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
-    from lean_ops.repository import Repository
+    from lean_ops.config.repository import Repository
 
 FREE_GB = 5
 PYTHONS = ((3, 11), (3, 12), (3, 13))
@@ -127,7 +127,7 @@ def _attempt(name: str, check: Callable[[], str], next_step: str) -> Check:
 
 
 def _reviewed_files(repository: Repository) -> Check:
-    from lean_ops.review import review
+    from lean_ops.config.review import review
 
     result = review(repository)
     count = len(result.findings)

@@ -23,7 +23,7 @@ def flush(env: options.Env = "local", root: options.Root = None, as_json: option
     from lean_ops.aws import outbox as outboxes
     from lean_ops.aws.catalog import open_catalog
     from lean_ops.aws.leases import Leases
-    from lean_ops.steps import Steps
+    from lean_ops.batch.steps import Steps
 
     runtime = options.runtime(root, env)
     dynamodb = clients.client(runtime, "dynamodb")

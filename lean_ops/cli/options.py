@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from lean_ops.repository import Repository
+    from lean_ops.config.repository import Repository
     from lean_ops.runtime import Runtime
 
 Root = Annotated[
@@ -26,8 +26,8 @@ Env = Annotated[
 
 def repository(root: Path | None) -> Repository:
     """The repository that a command works on."""
+    from lean_ops.config.repository import Repository, find_root
     from lean_ops.errors import NotFoundError
-    from lean_ops.repository import Repository, find_root
 
     if root is None:
         return Repository(find_root(Path.cwd()))

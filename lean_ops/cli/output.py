@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lean_ops.errors import ConfigError, LeanOpsError, UsageError
 
 if TYPE_CHECKING:
-    from lean_ops.findings import Finding
+    from lean_ops.config.findings import Finding
 
 FINE, FINDINGS, USAGE = 0, 1, 2
 _PIPED_WIDTH = 1000
@@ -71,7 +71,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from lean_ops.findings import printable
+    from lean_ops.config.findings import printable
 
     cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     fits = sys.stdout.isatty() or "COLUMNS" in os.environ

@@ -10,7 +10,7 @@ import typer
 from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
-    from lean_ops.job import JobResult
+    from lean_ops.batch.job import JobResult
 
 HOPS = ("standardize",)
 
@@ -25,9 +25,9 @@ def run(
     """Run a topic's hops on the local engine until they have caught up."""
     from lean_ops.aws import clients
     from lean_ops.aws.schema_store import SchemaStore
-    from lean_ops.job import JobArguments
-    from lean_ops.repository import load_topic
-    from lean_ops.spark_process import run as run_job
+    from lean_ops.batch.job import JobArguments
+    from lean_ops.batch.spark_process import run as run_job
+    from lean_ops.config.repository import load_topic
 
     if hop is not None and hop not in HOPS:
         raise typer.BadParameter(f"{hop!r}: one of {', '.join(HOPS)}")

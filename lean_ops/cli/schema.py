@@ -10,10 +10,10 @@ import typer
 from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
-    from lean_ops.compatibility import Comparison
-    from lean_ops.contracts import ContractSpec
-    from lean_ops.repository import Repository
-    from lean_ops.topics import KeysSpec
+    from lean_ops.config.repository import Repository
+    from lean_ops.config.topics import KeysSpec
+    from lean_ops.contracts.compatibility import Comparison
+    from lean_ops.contracts.spec import ContractSpec
 
 app = typer.Typer(help="The contracts of this repository.", no_args_is_help=True)
 
@@ -26,8 +26,8 @@ def validate(
     as_json: options.Json = False,
 ) -> None:
     """Check contracts; name every fault with its JSON pointer."""
-    from lean_ops.contract_file import read, read_file
-    from lean_ops.repository import load_topic, load_topics
+    from lean_ops.config.repository import load_topic, load_topics
+    from lean_ops.contracts.contract_file import read, read_file
 
     repository = options.repository(root)
     if file is not None:
@@ -58,7 +58,7 @@ def diff(
     as_json: options.Json = False,
 ) -> None:
     """Compare two contracts: every difference, its impact, and whether the version number admits it."""
-    from lean_ops.compatibility import compare
+    from lean_ops.contracts.compatibility import compare
 
     if (old_topic is None) != (new_topic is None):
         raise typer.BadParameter("--old-topic and --new-topic come together")
@@ -90,7 +90,7 @@ def editor_files(
     as_json: options.Json = False,
 ) -> None:
     """Write the JSON Schemas by which editors complete and check topic, contract and environment files."""
-    from lean_ops import editor_schemas
+    from lean_ops.config import editor_schemas
 
     repository = options.repository(root)
     changed = (editor_schemas.outdated if check else editor_schemas.write)(repository.root)
@@ -118,9 +118,9 @@ def _print(comparison: Comparison) -> None:
 
 
 def _keys(path: Path) -> KeysSpec:
+    from lean_ops.config.reviewed_file import read, validate
+    from lean_ops.config.topics import KeysSpec
     from lean_ops.errors import ConfigError
-    from lean_ops.reviewed_file import read, validate
-    from lean_ops.topics import KeysSpec
 
     parsed = read(path.absolute().parent, _existing(path.absolute(), next_step="name a topic file"))
     if parsed.document is None:
@@ -132,7 +132,7 @@ def _keys(path: Path) -> KeysSpec:
 
 
 def _contract(path: Path, repository: Repository | None) -> ContractSpec:
-    from lean_ops.contract_file import read
+    from lean_ops.contracts.contract_file import read
 
     target = path if path.is_absolute() or repository is None else repository.root / path
     return read(str(path), _bytes(target)).checked()
@@ -147,7 +147,7 @@ def _existing(path: Path, next_step: str) -> Path:
 
 
 def _bytes(path: Path) -> bytes:
-    from lean_ops.contract_file import MAX_BYTES
+    from lean_ops.contracts.contract_file import MAX_BYTES
 
     with _existing(path, "name a contract file").open("rb") as stream:
         return stream.read(MAX_BYTES + 1)

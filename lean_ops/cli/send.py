@@ -35,8 +35,8 @@ def send(
 ) -> None:
     """Send every line of a file as one message. Exit code 1 when some could not be sent."""
     from lean_ops.aws.sending import Sent, to_firehose, to_queue
+    from lean_ops.config.repository import load_topic
     from lean_ops.errors import NotFoundError
-    from lean_ops.repository import load_topic
 
     load_topic(options.repository(root), topic)
     runtime = options.runtime(root, env)

@@ -16,8 +16,8 @@ _LISTED = ("topic", "owner", "every", "contract", "raw")
 @app.command("list")
 def list_topics(root: options.Root = None, as_json: options.Json = False) -> None:
     """Show every topic and the tables it has. Faulty ones are named apart, and make the command fail."""
+    from lean_ops.config.repository import load_topics
     from lean_ops.naming import curated_table, raw_table, standardized_table
-    from lean_ops.repository import load_topics
 
     repository = options.repository(root)
     loaded = load_topics(repository)
@@ -45,7 +45,7 @@ def list_topics(root: options.Root = None, as_json: options.Json = False) -> Non
 @app.command()
 def validate(root: options.Root = None, as_json: options.Json = False) -> None:
     """Check every topic, contract and environment file; name every fault of every file at once."""
-    from lean_ops.review import review
+    from lean_ops.config.review import review
 
     result = review(options.repository(root))
     fine = len(result.topics)
@@ -61,7 +61,7 @@ def new(
     as_json: options.Json = False,
 ) -> None:
     """Write a valid topic file and a contract stub: onboarding is two edits."""
-    from lean_ops.onboarding import new_topic
+    from lean_ops.config.onboarding import new_topic
 
     repository = options.repository(root)
     files = [

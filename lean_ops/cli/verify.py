@@ -23,7 +23,7 @@ def verify(
 ) -> None:
     """Prove from the tables that every message ended in exactly one place; exit 1 when one did not."""
     from lean_ops.aws.verification import Verifier
-    from lean_ops.repository import load_topic, load_topics
+    from lean_ops.config.repository import load_topic, load_topics
 
     repository, runtime = options.repository(root), options.runtime(root, env)
     topics = [load_topic(repository, topic)] if topic else list(load_topics(repository).checked().values())

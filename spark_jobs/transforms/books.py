@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lean_ops.accounting import OUTCOMES
+from lean_ops.batch.accounting import OUTCOMES
 from spark_jobs.transforms.identity import IDENTITY, fingerprint
 
 SIDES = ("source", *OUTCOMES)

@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lean_ops.batch_plan import SourceRange
+from lean_ops.batch.batch_plan import SourceRange
 
 _MAX_RANGES = 100
 

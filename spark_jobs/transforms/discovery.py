@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lean_ops.flatten import Kind
+from lean_ops.payload.flatten import Kind
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lean_ops.columns import ENVELOPE, OVERFLOW
 from lean_ops.errors import LeanOpsError
-from lean_ops.flatten import Kind, ParseFault
-from lean_ops.mould import Mould
-from lean_ops.periods import is_period, month
-from lean_ops.survey import Findings, KnownShape, Survey
-from lean_ops.tabulate import Texts, tabulate
+from lean_ops.payload.columns import ENVELOPE, OVERFLOW
+from lean_ops.payload.flatten import Kind, ParseFault
+from lean_ops.payload.mould import Mould
+from lean_ops.payload.periods import is_period, month
+from lean_ops.payload.survey import Findings, KnownShape, Survey
+from lean_ops.payload.tabulate import Texts, tabulate
 
 CHUNK_ROWS = 2_000
 CHUNK_CELLS = 500_000

@@ -15,7 +15,7 @@ import boto3
 import grpc
 import pytest
 
-from lean_ops.repository import load_environment
+from lean_ops.config.repository import load_environment
 from tests import repositories
 from tests.bridge.harness import PubSub, World, eventually, start
 from tests.repositories import ROOT

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.envelope import Message, body, data_url
-from lean_ops import envelope
+from lean_ops.ingestion import envelope
 
 WHEN = datetime(2026, 2, 6, 12, 30, 0, 123456, tzinfo=UTC)
 # The only characters that SQS takes in a body.

@@ -8,7 +8,7 @@ import socket
 import pytest
 from google.pubsub_v1.types import PubsubMessage
 
-from lean_ops import envelope
+from lean_ops.ingestion import envelope
 from tests.bridge.harness import World, eventually
 
 pytestmark = pytest.mark.needs("go")

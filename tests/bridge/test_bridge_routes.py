@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bridge import routes
+from lean_ops.config.repository import Repository
 from lean_ops.errors import ConfigError, LeanOpsError, NotFoundError
-from lean_ops.repository import Repository
 from tests import repositories
 
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from lean_ops.aws import clients
 from lean_ops.aws.clients import Stack
 from lean_ops.cli import app
-from lean_ops.repository import Repository
+from lean_ops.config.repository import Repository
 from lean_ops.runtime import Runtime, from_repository
 from tests.repositories import ROOT
 

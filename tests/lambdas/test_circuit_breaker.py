@@ -10,10 +10,10 @@ import pytest
 from moto.dynamodb.responses import DynamoHandler
 
 from lambdas.breaker_controller import handler as controller
-from lean_ops.breaker import Breaker, State
-from lean_ops.intake import Delivery, Result, process
-from lean_ops.outage import GRACE_SECONDS, WATCH_SECONDS
-from lean_ops.ports import Tally
+from lean_ops.ingestion.breaker import Breaker, State
+from lean_ops.ingestion.intake import Delivery, Result, process
+from lean_ops.ingestion.outage import GRACE_SECONDS, WATCH_SECONDS
+from lean_ops.ingestion.ports import Tally
 from lean_ops.resources import BREAKER, QUEUES
 from local import moto_corrections
 from tests.lambdas.world import TOPIC, World, body

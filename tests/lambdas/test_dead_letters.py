@@ -12,13 +12,13 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
 from lambdas.dlq_drainer import handler as drainer
-from lean_ops import dead_letters as letters
-from lean_ops.attempts import IN_FLIGHT_MICROS, Standing
 from lean_ops.aws import error_tables, raw_tables, recovery
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.recovery import ReplayResult
-from lean_ops.envelope import Code
-from lean_ops.intake import Delivery
+from lean_ops.ingestion import dead_letters as letters
+from lean_ops.ingestion.attempts import IN_FLIGHT_MICROS, Standing
+from lean_ops.ingestion.envelope import Code
+from lean_ops.ingestion.intake import Delivery
 from lean_ops.resources import DELIVERY
 from tests.lambdas.world import TOPIC, World, body, stumble_over
 

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import pytest
 
 from lambdas.firehose_errors import handler as collector
-from lean_ops import raw_record
 from lean_ops.aws import raw_tables, recovery
 from lean_ops.aws.books import BreakerTable
-from lean_ops.raw_record import RawRecord
+from lean_ops.ingestion import raw_record
+from lean_ops.ingestion.raw_record import RawRecord
 from tests.lambdas.world import TOPIC, Killed, World, body, error_line
 
 When = Literal["before", "after"]

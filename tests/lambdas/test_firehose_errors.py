@@ -14,12 +14,13 @@ import pytest
 from pyiceberg.table import Table
 
 from lambdas.firehose_errors import handler as collector
-from lean_ops import raw_record, tables
+from lean_ops import tables
 from lean_ops.aws import recovery
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.recovery import ReplayResult
-from lean_ops.firehose_failures import UNREADABLE
-from lean_ops.raw_record import RawRecord
+from lean_ops.ingestion import raw_record
+from lean_ops.ingestion.firehose_failures import UNREADABLE
+from lean_ops.ingestion.raw_record import RawRecord
 from lean_ops.resources import FUNCTIONS
 from tests.lambdas.world import TOPIC, World, error_line
 

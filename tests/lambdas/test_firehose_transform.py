@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lambdas.firehose_transform.handler import handler
-from lean_ops import raw_record, tables
-from lean_ops.intake import Delivery, Message, prepare
-from lean_ops.raw_record import RawRecord
+from lean_ops import tables
+from lean_ops.ingestion import raw_record
+from lean_ops.ingestion.intake import Delivery, Message, prepare
+from lean_ops.ingestion.raw_record import RawRecord
 
 SENT = 1_794_996_000_000_000
 GOOD = raw_record.text(RawRecord("m1", "orders", SENT, SENT // 1000, None, "{}")).encode()

@@ -10,8 +10,8 @@ import pytest
 
 from lean_ops.aws import recovery
 from lean_ops.aws.books import BreakerTable
-from lean_ops.intake import Delivery, process
-from lean_ops.pre_raw import PreRawBalance
+from lean_ops.ingestion.intake import Delivery, process
+from lean_ops.ingestion.pre_raw import PreRawBalance
 from lean_ops.resources import IDEMPOTENCY_SECONDS
 from tests.lambdas.world import TOPIC, World, body
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from lean_ops import raw_record
 from lean_ops.aws import sending
 from lean_ops.cli import app
 from lean_ops.errors import NotFoundError, UsageError
-from lean_ops.raw_record import RawRecord
+from lean_ops.ingestion import raw_record
+from lean_ops.ingestion.raw_record import RawRecord
 from tests.lambdas.world import ENVIRONMENT, TOPIC, World, body, error_line
 
 SOUND, BROKEN = body("m1"), "broken {"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lean_ops.envelope import Code
-from lean_ops.intake import Delivery, process
+from lean_ops.ingestion.envelope import Code
+from lean_ops.ingestion.intake import Delivery, process
 from lean_ops.resources import DELIVERY, IDEMPOTENCY_SECONDS, QUEUES
 from tests.lambdas.world import TOPIC, World, body, stumble_over
 

@@ -32,16 +32,17 @@ from pyiceberg.catalog.sql import SqlCatalog
 from lambdas.dlq_drainer import handler as dlq_drainer
 from lambdas.firehose_errors import handler as firehose_errors
 from lambdas.sqs_processor import handler as sqs_processor
-from lean_ops import chunks, envelope, raw_record, tables
+from lean_ops import tables
 from lean_ops.aws import clients, error_tables, ingestion
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.aws.patience import Patience
-from lean_ops.envelope import Envelope, Rejection
-from lean_ops.environments import EnvironmentSpec
-from lean_ops.intake import Ports
-from lean_ops.raw_record import RawRecord
+from lean_ops.config.environments import EnvironmentSpec
+from lean_ops.ingestion import chunks, envelope, raw_record
+from lean_ops.ingestion.envelope import Envelope, Rejection
+from lean_ops.ingestion.intake import Ports
+from lean_ops.ingestion.raw_record import RawRecord
 from lean_ops.resources import DELIVERY, FIREHOSE_ERROR_PREFIX, QUEUES, STATE_TABLES
 from lean_ops.runtime import Runtime
 from local import moto_queues

@@ -18,7 +18,7 @@ import pytest
 from botocore.config import Config
 
 from lean_ops import parent_death
-from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.runtime import Runtime
 from tests.repositories import ROOT
 

@@ -14,7 +14,7 @@ from lean_ops import tables
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import Stack, client
 from lean_ops.aws.ddl import ensure_table
-from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
 from spark_jobs.session import build_session, settings

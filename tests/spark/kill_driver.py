@@ -9,7 +9,7 @@ import sys
 from lean_ops import runtime as runtimes
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import client
-from lean_ops.topics import TopicSpec
+from lean_ops.config.topics import TopicSpec
 from spark_jobs.session import build_session
 from tests.spark.faulty import Interrupted, Place
 from tests.spark.streams import RULES

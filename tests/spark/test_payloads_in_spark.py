@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lean_ops.columns import ENVELOPE, OVERFLOW
-from lean_ops.survey import KnownShape
+from lean_ops.payload.columns import ENVELOPE, OVERFLOW
+from lean_ops.payload.survey import KnownShape
 from spark_jobs.transforms.payloads import DISCOVERY, TableColumn, TableShape, discover, flatten
 
 pytestmark = pytest.mark.spark

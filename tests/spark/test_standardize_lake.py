@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 
 from lean_ops import naming
+from lean_ops.batch.next_batch import Volume
+from lean_ops.config.topics import DriftSpec, KeysSpec
 from lean_ops.errors import DataFaultError, LeanOpsError
-from lean_ops.next_batch import Volume
-from lean_ops.topics import DriftSpec, KeysSpec
 from tests.spark.faulty import (
     Crashing,
     Injected,

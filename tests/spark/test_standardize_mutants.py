@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from lean_ops.accounting import Books, UnbalancedError
 from lean_ops.aws.verification import Verifier
-from lean_ops.flatten import FaultCode, ParseFault
+from lean_ops.batch.accounting import Books, UnbalancedError
+from lean_ops.payload.flatten import FaultCode, ParseFault
 from spark_jobs import messages, parse_errors
 from spark_jobs.iceberg import IcebergTable
 from spark_jobs.transforms import duplicates, payloads, versions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lean_ops.next_batch import Volume
+from lean_ops.batch.next_batch import Volume
 from tests.spark.oracle import Message
 from tests.spark.streams import RULES, cut, messages
 from tests.spark.world import Lake, World, WorldOf, check

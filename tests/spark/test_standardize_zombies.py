@@ -13,8 +13,8 @@ from pyiceberg.types import StringType
 
 from lean_ops import naming
 from lean_ops.aws.leases import LeaseHeldError, LeaseLostError
-from lean_ops.batch_plan import BatchPlan, SourceRange
-from lean_ops.batch_result import BatchResult
+from lean_ops.batch.batch_plan import BatchPlan, SourceRange
+from lean_ops.batch.batch_result import BatchResult
 from lean_ops.errors import RetryableError
 from spark_jobs.evolution import Evolution
 from spark_jobs.iceberg import PublishRefusedError

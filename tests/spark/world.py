@@ -19,12 +19,12 @@ from lean_ops.aws.checkpoints import Checkpoints
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
-from lean_ops.batch_result import BatchResult
-from lean_ops.columns import ENVELOPE, OVERFLOW
-from lean_ops.next_batch import Volume
+from lean_ops.batch.batch_result import BatchResult
+from lean_ops.batch.next_batch import Volume
+from lean_ops.batch.steps import Steps
+from lean_ops.config.topics import DriftSpec, KeysSpec, TopicSpec
+from lean_ops.payload.columns import ENVELOPE, OVERFLOW
 from lean_ops.runtime import Runtime
-from lean_ops.steps import Steps
-from lean_ops.topics import DriftSpec, KeysSpec, TopicSpec
 from spark_jobs.protocol import BITE, Ports, run_batch
 from spark_jobs.standardize import Standardize
 from tests.spark.oracle import EPOCH, Fault, Identity, Message, Oracle, Row, Rules

@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog
 
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import Stack
-from lean_ops.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.naming import Names
 from lean_ops.resources import STATE_TABLES
 from local import moto_corrections

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from lean_ops.aws.checkpoints import Checkpoint, Checkpoints, PlanConflictError, State
 from lean_ops.aws.leases import Claim, LeaseLostError, Leases
-from lean_ops.batch_plan import BatchPlan, SourceRange
+from lean_ops.batch.batch_plan import BatchPlan, SourceRange
 from lean_ops.naming import Names
 from tests.batch_plans import plan_of
 

@@ -11,10 +11,11 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from lean_ops import columns, ops_tables, tables
+from lean_ops import ops_tables, tables
 from lean_ops.aws.ddl import add_columns, ensure_table
-from lean_ops.contracts import ColumnSpec, ContractSpec
+from lean_ops.contracts.spec import ColumnSpec, ContractSpec
 from lean_ops.errors import LeanOpsError
+from lean_ops.payload import columns
 from lean_ops.tables import Column, TableSpec
 
 CONTRACT = ContractSpec(

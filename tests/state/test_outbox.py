@@ -20,11 +20,11 @@ from lean_ops.aws.append_missing import append_missing
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import LeaseHeldError, Leases, epoch_millis
 from lean_ops.aws.outbox import FLUSH_LEASE, Outbox, flush
-from lean_ops.batch_plan import SourceRange
-from lean_ops.batch_result import BatchResult
+from lean_ops.batch.batch_plan import SourceRange
+from lean_ops.batch.batch_result import BatchResult
+from lean_ops.batch.outbox import OpsEvent, batch_events
+from lean_ops.batch.steps import Steps
 from lean_ops.naming import Names
-from lean_ops.outbox import OpsEvent, batch_events
-from lean_ops.steps import Steps
 from tests.batch_plans import plan_of
 
 MIDNIGHT = datetime(2026, 11, 18, tzinfo=UTC)

@@ -17,11 +17,11 @@ from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.sql import query, table_names
 from lean_ops.aws.verification import Verification, Verifier
-from lean_ops.batch_plan import Token
-from lean_ops.environments import CatalogSpec, DefaultEngineSpec
+from lean_ops.batch.batch_plan import Token
+from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec
+from lean_ops.config.topics import KeysSpec, TopicSpec
 from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
 from lean_ops.runtime import Runtime
-from lean_ops.topics import KeysSpec, TopicSpec
 from tests.state.conftest import ENVIRONMENT
 
 START = datetime(2026, 1, 31, 23, 59, 59, 999_998, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lean_ops.attempts import IN_FLIGHT_MICROS, Standing, Status, plan_replay
 from lean_ops.identity import Identity
+from lean_ops.ingestion.attempts import IN_FLIGHT_MICROS, Standing, Status, plan_replay
 
 NOW = 1_794_996_000_000_000
 

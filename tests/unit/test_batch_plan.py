@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lean_ops.batch_plan import BatchPlan, SourceRange, Token, spec_sha256
-from lean_ops.topics import TopicSpec
+from lean_ops.batch.batch_plan import BatchPlan, SourceRange, Token, spec_sha256
+from lean_ops.config.topics import TopicSpec
 from tests.batch_plans import plan_of
 
 SNAPSHOTS = st.integers(1, 2**63 - 1)

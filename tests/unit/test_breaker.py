@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lean_ops.breaker import Breaker, State, after_batch, after_time, cool_down, park_delay
+from lean_ops.ingestion.breaker import Breaker, State, after_batch, after_time, cool_down, park_delay
 from lean_ops.resources import BREAKER, QUEUES
 
 NOW = 1_000_000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops import chunks
+from lean_ops.ingestion import chunks
 
 items = st.lists(st.binary(max_size=20), max_size=60)
 counts = st.integers(1, 10)

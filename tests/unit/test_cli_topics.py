@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lean_ops.strict_yaml import MAX_BYTES, MAX_DEPTH
+from lean_ops.config.strict_yaml import MAX_BYTES, MAX_DEPTH
 from tests.command_line import call, run
 from tests.repositories import ROOT, column, contract, environment, repository, topic
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyiceberg.schema import promote
 from pyiceberg.types import IcebergType
 
-from lean_ops.column_types import KINDS, MAX_PRECISION, ColumnType, TimestampFormat, is_exact, parse
-from lean_ops.findings import UnfitError
+from lean_ops.config.findings import UnfitError
+from lean_ops.contracts.column_types import KINDS, MAX_PRECISION, ColumnType, TimestampFormat, is_exact, parse
 
 DECIMALS = st.integers(1, MAX_PRECISION).flatmap(
     lambda precision: st.builds(ColumnType, st.just("decimal"), st.just(precision), st.integers(0, precision))

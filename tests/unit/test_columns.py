@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops import payload_path
-from lean_ops.columns import (
+from lean_ops.naming import is_identifier
+from lean_ops.payload import payload_path
+from lean_ops.payload.columns import (
     ENVELOPE,
     OVERFLOW,
     RESERVED,
@@ -22,7 +23,6 @@ from lean_ops.columns import (
     registry,
     room,
 )
-from lean_ops.naming import is_identifier
 
 KEYS = st.one_of(
     st.text(max_size=5),

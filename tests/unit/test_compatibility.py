@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.compatibility import Comparison, Impact, compare
-from lean_ops.contracts import REQUIRED_ENVELOPE, ColumnSpec, ContractSpec
-from lean_ops.topics import KeysSpec
+from lean_ops.config.topics import KeysSpec
+from lean_ops.contracts.compatibility import Comparison, Impact, compare
+from lean_ops.contracts.spec import REQUIRED_ENVELOPE, ColumnSpec, ContractSpec
 
 SAFE, WARNING, BREAKING = Impact.SAFE, Impact.WARNING, Impact.BREAKING
 Expected = tuple[str, str, Impact]

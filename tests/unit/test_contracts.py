@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.contract_file import MAX_BYTES, MAX_DEPTH, ReadContract, read, read_file
-from lean_ops.contracts import MAX_COLUMNS, RESERVED_NAMES, ColumnSpec, ContractSpec
+from lean_ops.config.repository import Repository, load_topics
+from lean_ops.config.topics import KeysSpec, TopicSpec
+from lean_ops.contracts.contract_file import MAX_BYTES, MAX_DEPTH, ReadContract, read, read_file
+from lean_ops.contracts.spec import MAX_COLUMNS, RESERVED_NAMES, ColumnSpec, ContractSpec
 from lean_ops.errors import ConfigError
-from lean_ops.repository import Repository, load_topics
-from lean_ops.topics import KeysSpec, TopicSpec
 from tests.repositories import ROOT, column, contract, repository, topic
 
 TYPES = "one of string, int, bigint, double, boolean, decimal(p,s), date, timestamp"

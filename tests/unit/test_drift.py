@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.drift import Action, DriftEvent, DriftState, Seen, observe
-from lean_ops.flatten import Kind
+from lean_ops.payload.drift import Action, DriftEvent, DriftState, Seen, observe
+from lean_ops.payload.flatten import Kind
 
 DAY = date(2026, 1, 1)
 COLUMNS = {"a": "a", "event_userid": "event.userId"}

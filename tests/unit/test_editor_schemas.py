@@ -11,10 +11,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from lean_ops import editor_schemas
-from lean_ops.contract_file import read
-from lean_ops.onboarding import new_topic
-from lean_ops.repository import environment_findings, load_topics
+from lean_ops.config import editor_schemas
+from lean_ops.config.onboarding import new_topic
+from lean_ops.config.repository import environment_findings, load_topics
+from lean_ops.contracts.contract_file import read
 from tests.repositories import ROOT, column, contract, environment, repository, topic
 
 SCHEMAS = {file: json.loads(text) for file, text in editor_schemas.render().items()}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.envelope import Code, Envelope, Rejection, parse, rfc3339
 from lean_ops.identity import Identity, to_micros
+from lean_ops.ingestion.envelope import Code, Envelope, Rejection, parse, rfc3339
 
 SENT = 1_794_996_000_000_000  # 2026-11-18T10:00:00Z
 DAY = 86_400_000_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lean_ops.config.repository import Repository, environment_findings, load_environment
 from lean_ops.errors import ConfigError, NotFoundError
-from lean_ops.repository import Repository, environment_findings, load_environment
 from tests.repositories import ROOT, environment, repository
 
 

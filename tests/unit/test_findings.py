@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.findings import SHOWN_LENGTH, Finding, nearest, printable, shown
+from lean_ops.config.findings import SHOWN_LENGTH, Finding, nearest, printable, shown
 
 
 def test_a_finding_reads_as_place_key_found_expected_and_hint() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops import firehose_failures, raw_record
-from lean_ops.attempts import NO_TOPIC
-from lean_ops.firehose_failures import UNREADABLE, Failure
-from lean_ops.raw_record import RawRecord
+from lean_ops.ingestion import firehose_failures, raw_record
+from lean_ops.ingestion.attempts import NO_TOPIC
+from lean_ops.ingestion.firehose_failures import UNREADABLE, Failure
+from lean_ops.ingestion.raw_record import RawRecord
 
 RECORD = RawRecord("m1", "orders", 1_794_990_600_123_456, 1_794_990_601_000, None, '{"a": 1.10}')
 DATA_FILE = "s3://lake/warehouse/iceberg_raw_db/orders_staging/data/publish_time_day=2026-11-18/00000.parquet"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops import payload_path
-from lean_ops.flatten import MAX_DEPTH, MAX_REPEATED, FaultCode, Leaf, ParseFault, leaves
+from lean_ops.payload import payload_path
+from lean_ops.payload.flatten import MAX_DEPTH, MAX_REPEATED, FaultCode, Leaf, ParseFault, leaves
 from tests.flatten_oracle import judge
 from tests.json_cases import (
     BAD_UNICODE,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lean_ops.strict_yaml import parse
-from lean_ops.topics import TopicSpec
+from lean_ops.config.strict_yaml import parse
+from lean_ops.config.topics import TopicSpec
 from tests.command_line import Answer, call
 from tests.repositories import ROOT
 

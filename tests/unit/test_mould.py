@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lean_ops.flatten import Kind, Leaf, ParseFault, leaves
-from lean_ops.mould import Mould
-from lean_ops.tabulate import Texts, tabulate
+from lean_ops.payload.flatten import Kind, Leaf, ParseFault, leaves
+from lean_ops.payload.mould import Mould
+from lean_ops.payload.tabulate import Texts, tabulate
 from tests.json_texts import ALIKE_DOCUMENTS, DOCUMENTS, damaged
 
 KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "array", "object")

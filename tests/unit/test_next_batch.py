@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lean_ops.batch_plan import BatchPlan, SourceRange, Token
-from lean_ops.next_batch import (
+from lean_ops.batch.batch_plan import BatchPlan, SourceRange, Token
+from lean_ops.batch.next_batch import (
     Facts,
     Finish,
     NothingNew,

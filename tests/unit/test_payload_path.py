@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.payload_path import MAX_LENGTH, check, join, segments
+from lean_ops.payload.payload_path import MAX_LENGTH, check, join, segments
 
 # Any keys that JSON allows, with what is special in a path far more often than chance would have it.
 KEYS = st.lists(st.text() | st.text(alphabet=".\\e a"), min_size=1).map(tuple)

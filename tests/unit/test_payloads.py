@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.columns import ENVELOPE, OVERFLOW, extend, registry
 from lean_ops.errors import LeanOpsError
-from lean_ops.flatten import ParseFault, leaves
-from lean_ops.survey import KnownShape
+from lean_ops.payload.columns import ENVELOPE, OVERFLOW, extend, registry
+from lean_ops.payload.flatten import ParseFault, leaves
+from lean_ops.payload.survey import KnownShape
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.payloads import DISCOVERY, TableColumn, TableShape, discover, flatten
 from tests.json_texts import ALIKE_DOCUMENTS, damaged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lean_ops.periods import is_period, month
+from lean_ops.payload.periods import is_period, month
 
 
 @pytest.mark.parametrize("text", ["1900-01", "1999-12", "2026-01", "2026-10", "2999-12"])

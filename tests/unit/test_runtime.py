@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lean_ops import runtime
+from lean_ops.config.repository import Repository
 from lean_ops.errors import LeanOpsError
-from lean_ops.repository import Repository
 from tests.repositories import ROOT, environment, repository
 
 

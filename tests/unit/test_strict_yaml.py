@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.strict_yaml import MAX_BYTES, MAX_DEPTH, REFUSED, Parsed, parse
+from lean_ops.config.strict_yaml import MAX_BYTES, MAX_DEPTH, REFUSED, Parsed, parse
 from tests.repositories import ROOT
 
 
@@ -244,7 +244,7 @@ def test_no_nesting_kills_the_process_or_keeps_it_busy(name: str) -> None:
     # composer recurses in C, and a stack that overflows there ends the process without an exception.
     program = (
         "import resource, sys, threading\n"
-        "from lean_ops.strict_yaml import parse\n"
+        "from lean_ops.config.strict_yaml import parse\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (2, 2))\n"
         "content = sys.stdin.buffer.read()\n"
         "result = []\n"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lean_ops.survey
-from lean_ops.columns import may_be_column
-from lean_ops.flatten import Kind, ParseFault, leaves
-from lean_ops.survey import Findings, KnownShape, Survey
+import lean_ops.payload.survey
+from lean_ops.payload.columns import may_be_column
+from lean_ops.payload.flatten import Kind, ParseFault, leaves
+from lean_ops.payload.survey import Findings, KnownShape, Survey
 from tests.json_texts import ALIKE_DOCUMENTS, DOCUMENTS, damaged
 
 ONE = st.one_of(ALIKE_DOCUMENTS, ALIKE_DOCUMENTS, DOCUMENTS, damaged()).map(str.encode)
@@ -81,7 +81,7 @@ def test_nonsense_periods_are_counted_once_each_however_they_are_read(
 def test_after_its_first_payloads_a_new_topic_is_read_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
     read_slowly: list[bytes | None] = []
     monkeypatch.setattr(
-        lean_ops.survey, "leaves", lambda payload: read_slowly.append(payload) or leaves(payload)
+        lean_ops.payload.survey, "leaves", lambda payload: read_slowly.append(payload) or leaves(payload)
     )
     survey = Survey(KnownShape(room=10, period_path="c"))
     survey.read([b'{"a":{"b":1},"c":"x"}'])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from lean_ops.config.repository import Repository, find_root, load_topic, load_topics
+from lean_ops.config.strict_yaml import MAX_BYTES
+from lean_ops.config.topics import EngineSpec, TopicSpec
 from lean_ops.errors import ConfigError, NotFoundError
-from lean_ops.repository import Repository, find_root, load_topic, load_topics
-from lean_ops.strict_yaml import MAX_BYTES
-from lean_ops.topics import EngineSpec, TopicSpec
 from tests.repositories import ROOT, repository, topic
 
 

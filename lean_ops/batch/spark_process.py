@@ -1,0 +1,68 @@
+"""Runs a Spark job in a process of its own, which never outlives this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lean_ops import parent_death
+from lean_ops.batch.job import JobArguments, JobResult
+from lean_ops.errors import LeanOpsError
+
+Listener = Callable[[dict[str, Any]], None]
+_KEPT_LINES = 40
+
+
+def run(hop: str, arguments: JobArguments, variables: Mapping[str, str], listener: Listener) -> JobResult:
+    """Start the job, pass its structured log lines on as they come, and return its answer."""
+    parent = os.getpid()
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", f"spark_jobs.{hop}", "--arguments", arguments.model_dump_json()],
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: parent_death.signal_at_death_of(parent),  # noqa: PLW1509
+    )
+    try:
+        noise = _listen(process.stderr or (), listener)
+        answer = (process.stdout.read() if process.stdout else "").splitlines()
+        process.wait()
+    finally:
+        # The JVM is in the same group: whatever ends this wait ends it too.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if not answer:
+        raise LeanOpsError(
+            f"the {hop} job ended with code {process.returncode} and no answer:\n{''.join(noise)}",
+            next_step="lean-ops doctor",
+        )
+    return JobResult.model_validate_json(answer[-1])
+
+
+def _listen(lines: Iterable[str], listener: Listener) -> list[str]:
+    """Tell the listener of every step; the last other lines are returned."""
+    noise: list[str] = []
+    for line in lines:
+        step = _step(line)
+        if step is None:
+            noise = [*noise[1 - _KEPT_LINES :], line]
+        else:
+            listener(step)
+    return noise
+
+
+def _step(line: str) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and "step" in fields else None

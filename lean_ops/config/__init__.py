@@ -1,0 +1,1 @@
+"""Reviewed data: topics and environments as files, and everything that checks them."""

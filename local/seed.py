@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from lean_ops import runtime as runtimes
 from lean_ops.aws import clients
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.onboarding import onboard
+from lean_ops.aws.registry import Registry
 from lean_ops.config.repository import Repository, load_topics
+from lean_ops.config.topics import TopicSpec
 from lean_ops.resources import FUNCTIONS, QUEUES, StateTable
 from lean_ops.runtime import Runtime
 from local import settings as local_settings
@@ -38,7 +42,7 @@ class Seed:
     settings: Settings
     client: Callable[[str], Any]
 
-    def everything(self, topics: Iterable[str]) -> None:
+    def everything(self, topics: Iterable[TopicSpec]) -> None:
         names = self.runtime.names
         for bucket in (names.lake_bucket, names.ops_bucket, names.artifact_bucket):
             self._bucket(bucket)
@@ -51,9 +55,10 @@ class Seed:
         catalog = open_catalog(self.runtime.environment, self.runtime.home)
         for spec in tables.SHARED_TABLES:
             ensure_table(catalog, spec)
+        registry = Registry(self.client("dynamodb"), names)
         for topic in topics:
-            ensure_table(catalog, tables.raw(topic))
-            self._topic(topic)
+            onboard(catalog, registry, topic, datetime.now(UTC))
+            self._topic(topic.topic)
 
     def _topic(self, topic: str) -> None:
         names = self.runtime.names
@@ -165,7 +170,7 @@ def main(root: Path) -> None:
     """Seed for every topic of a repository."""
     runtime = runtimes.from_variables(os.environ)
     seed = Seed(runtime, local_settings.from_variables(os.environ), cache(partial(clients.client, runtime)))
-    seed.everything(load_topics(Repository(root)).checked())
+    seed.everything(load_topics(Repository(root)).checked().values())
 
 
 if __name__ == "__main__":

@@ -41,3 +41,10 @@ def runtime(root: Path | None, env: str) -> Runtime:
     from lean_ops import runtime as runtimes
 
     return runtimes.from_repository(repository(root), env, os.environ)
+
+
+def person() -> str:
+    """Who types, for the records that outlive the command."""
+    import getpass
+
+    return os.environ.get("LEAN_OPS_PERSON") or getpass.getuser()

@@ -1,12 +1,21 @@
-"""`lean-ops topics`: list, validate, new."""
+"""`lean-ops topics`: list, validate, new, onboard, pause, resume."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lean_ops.cli import options, output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lean_ops.aws.registry import Registry
+
+Topic = Annotated[str, typer.Argument(help="The topic.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; the next person reads it.")]
 
 app = typer.Typer(help="The topics of this repository.", no_args_is_help=True)
 
@@ -74,3 +83,63 @@ def new(
         for file in files:
             output.line(file)
     output.talk("next: edit both files, then lean-ops topics validate")
+
+
+@app.command()
+def onboard(
+    topic: Annotated[str | None, typer.Argument(help="One topic; all of them by default.")] = None,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """Create the RAW tables of topics and declare them in the registry; their contracts may come later."""
+    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.aws.onboarding import onboard as onboard_topic
+    from lean_ops.config.repository import load_topics
+
+    specs = load_topics(options.repository(root), only=topic).checked()
+    runtime, registry = options.runtime(root, env), _registry(root, env)
+    catalog = open_catalog(runtime.environment, runtime.home)
+    for spec in specs.values():
+        onboard_topic(catalog, registry, spec, _now())
+    entries = [entry for entry in registry.all() if entry.topic in specs]
+    rows = [{"topic": entry.topic, "status": entry.status.value, "open": entry.open} for entry in entries]
+    output.records(rows, as_json=as_json)
+
+
+@app.command()
+def pause(
+    topic: Topic,
+    reason: Reason,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """Close a topic's gate: what runs finishes, nothing new begins, messages wait in RAW."""
+    _registry(root, env).pause(topic, reason, options.person(), _now())
+    output.records([{"topic": topic, "maintenance": True, "reason": reason}], as_json=as_json)
+
+
+@app.command()
+def resume(
+    topic: Topic,
+    reason: Reason,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """End a pause."""
+    _registry(root, env).resume(topic, reason, options.person(), _now())
+    output.records([{"topic": topic, "maintenance": False, "reason": reason}], as_json=as_json)
+
+
+def _registry(root: Path | None, env: str) -> Registry:
+    from lean_ops.aws import clients
+    from lean_ops.aws.registry import Registry
+
+    runtime = options.runtime(root, env)
+    return Registry(clients.client(runtime, "dynamodb"), runtime.names)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -9,13 +9,14 @@ import pytest
 
 from lean_ops.aws import clients
 from lean_ops.aws.sending import Sent, to_queue
+from lean_ops.config.topics import TopicSpec
 from lean_ops.resources import FUNCTIONS, OBJECT_RULES, QUEUES, STATE_TABLES
 from lean_ops.runtime import Runtime
 from local.seed import Seed
 from local.settings import Settings
 from tests.local.conftest import Emulator
 
-TOPICS = ("orders", "payments")
+TOPICS = [TopicSpec(topic=name, owner="platform", description="A topic.") for name in ("orders", "payments")]
 
 
 @pytest.fixture

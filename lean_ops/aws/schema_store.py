@@ -61,6 +61,19 @@ class SchemaStore:
             topic=topic,
         )
 
+    def of_version(self, topic: str, version: str) -> ContractSpec:
+        """The contract that has a version, or had it last."""
+        archived = [key for key in self.archived(topic) if _version(key) == version]
+        for key in (_active(topic), *reversed(archived)):
+            content = self._content(key)
+            if content is not None and (found := self._checked(key, content).contract).version == version:
+                return found
+        raise NotFoundError(
+            f"contract {version} of topic {topic!r} is neither active nor archived",
+            next_step=f"restore it under s3://{self._bucket}/{SCHEMA_PREFIX}{topic}/archive/{version}-….json",
+            topic=topic,
+        )
+
     def _content(self, key: str) -> bytes | None:
         try:
             content: bytes = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()

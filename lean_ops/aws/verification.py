@@ -19,7 +19,7 @@ from lean_ops.config.topics import TopicSpec
 from lean_ops.payload import payload_path, rederive
 from lean_ops.runtime import Runtime
 
-_OFFENDERS = 20
+OFFENDERS = 20
 _ENVELOPE = tuple(column.name for column in tables.STANDARDIZED_COLUMNS)
 
 
@@ -106,7 +106,7 @@ class Verifier:
         return Check(self._topic.topic, statement, not off, self._named() if off else "")
 
     def _named(self) -> str:
-        rows = self._ask("standardized_offenders", limit=_OFFENDERS)
+        rows = self._ask("standardized_offenders", limit=OFFENDERS)
         return "; ".join(f"{row['fault']}: {row['message_id']} of {row['publish_time']}" for row in rows)
 
     def _account_superseded(self, days: list[dict[str, Any]]) -> None:
@@ -139,7 +139,7 @@ class Verifier:
             for path in rederive.differences(rederive.texts_by_path(row["json_payload"]), _stored(row, paths))
         ]
         statement = f"{len(rows)} messages derived from RAW once more give the same values"
-        return Check(self._topic.topic, statement, not wrong, "; ".join(wrong[:_OFFENDERS]))
+        return Check(self._topic.topic, statement, not wrong, "; ".join(wrong[:OFFENDERS]))
 
     def _paths(self) -> dict[str, tuple[str, ...]]:
         fields = self._standardized_table.schema().fields if self._standardized_table else ()

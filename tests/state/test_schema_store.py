@@ -93,6 +93,16 @@ def test_a_plan_finds_its_contract_after_a_newer_one_came_into_force(store: Sche
     assert store.pinned("orders", "1.0", old).contract.payload_columns[0].name == "order_id"
 
 
+def test_the_last_contract_of_a_version_is_found_by_the_version(store: SchemaStore, put: Put) -> None:
+    put("orders/archive/1.0-20260101T000000Z.json", of_version("1.0"))
+    put("orders/archive/1.0-20260201T000000Z.json", of_version("1.0", "later"))
+    put("orders/active/schema.json", of_version("1.1"))
+    assert store.of_version("orders", "1.0").payload_columns[0].name == "later"
+    assert store.of_version("orders", "1.1").version == "1.1"
+    with pytest.raises(NotFoundError, match=r"contract 1\.2 of topic 'orders'"):
+        store.of_version("orders", "1.2")
+
+
 def test_a_plan_never_gets_another_contract_of_the_same_version(store: SchemaStore, put: Put) -> None:
     put("orders/active/schema.json", of_version("1.0", "other"))
     put("orders/archive/1.0-20260101T000000Z.json", of_version("1.0", "another"))

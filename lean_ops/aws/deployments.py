@@ -1,0 +1,251 @@
+"""Deploys contracts: gathers the facts of a topic, runs the steps that they ask for, and looks again.
+
+All of it happens under the topic's lease, so that no batch runs meanwhile and no two deployments meet. What a
+process left undone when it died is found in the facts by the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from lean_ops import naming, tables
+from lean_ops.aws.alerts import AlertTopic
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.leases import Claim, Lease, Leases
+from lean_ops.aws.outbox import Outbox
+from lean_ops.aws.registry import Registry, RegistryEntry, undeclared
+from lean_ops.aws.schema_folder import BY, INTENT, OvertakenError, SchemaFolder, StoredFile
+from lean_ops.aws.schema_store import SchemaStore
+from lean_ops.batch.steps import Steps
+from lean_ops.config.topics import TopicSpec
+from lean_ops.contracts import contract_file, deployment, history, rejection
+from lean_ops.contracts.deployment import ContractFile, DeploymentPlan, Facts, Step
+from lean_ops.contracts.deployment_result import DeploymentResult, summary
+from lean_ops.contracts.spec import ContractSpec
+from lean_ops.errors import LeanOpsError, NotFoundError, RetryableError
+from lean_ops.naming import Names
+
+_MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a deployment touches."""
+
+    s3: Any
+    names: Names
+    catalog: Catalog
+    leases: Leases
+    registry: Registry
+    outbox: Outbox
+    alerts: AlertTopic
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class _Round:
+    """A plan with everything that its steps need."""
+
+    facts: Facts
+    plan: DeploymentPlan
+    pending: StoredFile | None
+    active: StoredFile | None
+    claim: Claim | None
+
+
+def deploy(
+    ports: Ports, topic: str, owner: str, steps: Steps, *, requester: str = "unknown"
+) -> DeploymentResult:
+    """Do all that a topic's files ask for. LeaseHeldError while somebody else changes the topic's tables.
+
+    The requester is remembered as the author of a file that does not name its own.
+    """
+    # A name that cannot be a topic's is nobody's lease and no key of the registry.
+    known = naming.topic_name_fault(topic) is None and ports.registry.load(topic) is not None
+    with Lease(ports.leases, topic, owner) if known else nullcontext() as lease:
+        if lease is not None:
+            steps.guard(lease.check)
+        return _Deployment(ports, topic, steps, lease, requester).run()
+
+
+class _Deployment:
+    """One run for one topic."""
+
+    def __init__(self, ports: Ports, topic: str, steps: Steps, lease: Lease | None, requester: str) -> None:
+        self._ports, self._topic, self._steps, self._lease = ports, topic, steps, lease
+        self._author = {BY: requester}
+        self._folder = SchemaFolder(ports.s3, ports.names, topic)
+        self._store = SchemaStore(ports.s3, ports.names)
+        # Files in active/ that the tables cannot take: put there by hand, and no obstacle to a sound one.
+        self._refused: set[str] = set()
+
+    def run(self) -> DeploymentResult:
+        done: list[DeploymentPlan] = []
+        for _ in range(_MOST_ROUNDS):
+            with self._steps("read"):
+                current = self._gather()
+            if not current.plan.steps:
+                return summary(self._topic, current.facts, done)
+            try:
+                done.append(self._perform(current))
+            except OvertakenError:
+                continue
+        raise RetryableError(f"the contract files of {self._topic} do not come to rest", topic=self._topic)
+
+    def _perform(self, current: _Round) -> DeploymentPlan:
+        for step in current.plan.steps:
+            with self._steps(step.value):
+                try:
+                    _EFFECTS[step](self, current)
+                except RetryableError:
+                    raise
+                except LeanOpsError as error:
+                    if step is not Step.TABLES:
+                        raise
+                    return self._unfit(current, error)
+        return current.plan
+
+    def _unfit(self, current: _Round, error: LeanOpsError) -> DeploymentPlan:
+        """The tables cannot take the contract: refuse it, or pass by what somebody put into active/."""
+        if current.plan.steps == deployment.FINISH:
+            if current.pending is None:
+                raise error
+            self._refused.add(current.plan.file.sha256 if current.plan.file else "")
+            return DeploymentPlan()
+        plan = deployment.refused(current.plan, str(error), error.next_step)
+        return self._perform(replace(current, plan=plan))
+
+    def _gather(self) -> _Round:
+        pending, active = self._folder.read("pending"), self._folder.read("active")
+        if pending is not None:
+            pending = replace(pending, metadata=self._author | dict(pending.metadata))
+        entry = self._ports.registry.load(self._topic) if self._lease is not None else None
+        declared = entry.declared if entry else None
+        handed_in = self._checked("pending", pending, declared) if pending else None
+        in_place = self._checked("active", active, None) if active else None
+        if in_place is not None and in_place.sha256 in self._refused:
+            in_place = replace(in_place, contract=None)
+        facts = Facts(
+            topic=self._topic,
+            declared=declared,
+            known_topics=() if entry else tuple(each.topic for each in self._ports.registry.all()),
+            pending=handed_in,
+            active=in_place,
+            registered=self._registered(entry),
+            registered_sha256=entry.sha256 if entry else None,
+            keys=entry.keys if entry else None,
+            was_in_force=handed_in is not None and handed_in.is_rollback and self._is_archived(handed_in),
+        )
+        claim = self._lease.claim if self._lease else None
+        return _Round(facts, deployment.decide(facts), pending, active, claim)
+
+    def _checked(self, place: str, found: StoredFile, declared: TopicSpec | None) -> ContractFile:
+        address = self._folder.address(place)
+        result = contract_file.read(address, found.content, declared)
+        sha256 = hashlib.sha256(found.content).hexdigest()
+        is_rollback = found.metadata.get(INTENT) == deployment.ROLLBACK
+        return ContractFile(address, sha256, result.contract, result.findings, is_rollback)
+
+    def _registered(self, entry: RegistryEntry | None) -> ContractSpec | None:
+        if entry is None or entry.version is None or entry.sha256 is None:
+            return None
+        try:
+            return self._store.pinned(self._topic, entry.version, entry.sha256).contract
+        except NotFoundError:
+            return None
+
+    def _is_archived(self, file: ContractFile) -> bool:
+        if file.contract is None:
+            return False
+        try:
+            self._store.pinned(self._topic, file.contract.version, file.sha256)
+        except NotFoundError:
+            return False
+        return True
+
+    # ------------------------------------------------------------------ the effects, one per step
+
+    def _tables(self, current: _Round) -> None:
+        declared, contract = current.facts.declared, _contract(current)
+        if declared is None:
+            raise undeclared(self._topic)
+        for spec in (
+            tables.raw(self._topic),
+            tables.standardized(self._topic),
+            tables.curated(self._topic, contract, declared.curated.partitioning),
+        ):
+            ensure_table(self._ports.catalog, spec)
+
+    def _archive(self, current: _Round) -> None:
+        active = current.facts.active
+        if current.active is not None and active is not None:
+            version = active.contract.version if active.contract else "unsound"
+            self._folder.archive(current.active, version)
+
+    def _activate(self, current: _Round) -> None:
+        self._folder.activate(_pending(current), current.active)
+
+    def _history(self, current: _Round) -> None:
+        active = current.active
+        if active is not None:
+            events = history.activation_events(self._topic, current.plan, active.by, active.since)
+            self._ports.outbox.add(events)
+
+    def _open_gate(self, current: _Round) -> None:
+        if current.plan.file is None or current.claim is None or current.facts.declared is None:
+            raise undeclared(self._topic)
+        self._ports.registry.activate(
+            current.claim,
+            _contract(current).version,
+            current.plan.file.sha256,
+            current.facts.declared.keys,
+            self._ports.clock(),
+        )
+
+    def _confirm(self, current: _Round) -> None:
+        if current.claim is not None:
+            self._ports.registry.confirm(current.claim, self._ports.clock())
+
+    def _clear_failed(self, _current: _Round) -> None:
+        self._folder.clear_failed()
+
+    def _keep_failed(self, current: _Round) -> None:
+        pending = _pending(current)
+        self._folder.keep_failed(pending, rejection.report(self._topic, current.plan, pending.by))
+
+    def _mark_error(self, current: _Round) -> None:
+        if current.claim is not None:
+            text = rejection.one_line(current.plan)
+            self._ports.registry.reject(current.claim, text, self._ports.clock())
+
+    def _alert(self, current: _Round) -> None:
+        self._ports.alerts.publish(
+            *rejection.alert(self._topic, current.plan, self._folder.address("failed"))
+        )
+
+    def _remove_pending(self, current: _Round) -> None:
+        self._folder.remove_pending(_pending(current).etag)
+
+
+_EFFECTS: dict[Step, Callable[[_Deployment, _Round], None]] = {
+    step: getattr(_Deployment, f"_{step.value}") for step in Step
+}
+
+
+def _contract(current: _Round) -> ContractSpec:
+    if current.plan.file is None or current.plan.file.contract is None:
+        raise ValueError("a step that needs a sound contract")
+    return current.plan.file.contract
+
+
+def _pending(current: _Round) -> StoredFile:
+    if current.pending is None:
+        raise ValueError("a step that needs a pending file")
+    return current.pending

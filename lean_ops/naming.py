@@ -28,6 +28,7 @@ _RESERVED_BUCKET = re.compile(r"(xn--|sthree-|amzn-s3-demo-).*|.*(-s3alias|--ol-
 
 # Shared tables and views live in the topics' databases; `_latest` and `_staging` are made from topic names.
 SHARED_TABLES = ("parse_errors", "errors", "dlq_errors", "firehose_errors", "all_errors")
+ALL_ERRORS = (CURATED_DATABASE, "all_errors")
 _MADE_SUFFIXES = ("_latest", "_staging")
 
 
@@ -144,6 +145,15 @@ class Names:
 
     def job(self, name: str) -> str:
         return f"{self.prefix}-{name.replace('_', '-')}"
+
+    @property
+    def spark_application(self) -> str:
+        """The EMR Serverless application that runs the jobs of all topics."""
+        return f"{self.prefix}-spark"
+
+    @property
+    def spark_role_arn(self) -> str:
+        return f"arn:aws:iam::{self.account}:role/{self.prefix}-spark"
 
     @property
     def delivery_stream(self) -> str:

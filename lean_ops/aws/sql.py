@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,12 +18,13 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 
-from lean_ops import naming
+from lean_ops import naming, views
 from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import client
 from lean_ops.config.findings import nearest
 from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
 from lean_ops.named_sql import quoted
+from lean_ops.naming import topic_name_fault
 from lean_ops.runtime import Runtime
 
 _REFERENCE = re.compile(
@@ -85,26 +87,49 @@ def connect(catalog: Catalog, statement: str, pins: Pins = MappingProxyType({}))
     connection = duckdb.connect(config={"autoinstall_known_extensions": False})
     connection.execute("set TimeZone = 'UTC'")
     references = {(database.lower(), table.lower()) for database, table in _REFERENCE.findall(statement)}
-    for database, name in sorted(references):
-        connection.execute(f'create schema if not exists "{database}"')
-        parts = list(_parts(_load(catalog, database, name), pins.get((database, name))))
-        for index, part in enumerate(parts):
-            connection.register(f"{database}__{name}__{index}", part)
-        union = " union all by name ".join(
-            f'select * from "{database}__{name}__{index}"'  # noqa: S608 - names matched _REFERENCE
-            for index in range(len(parts))
-        )
-        connection.execute(f'create view "{database}"."{name}" as {union}')
+    found = {reference: views.named(reference, catalog.table_exists) for reference in references}
+    asked = {view: view.query(partial(columns_of, catalog)) for view in found.values() if view}
+    direct = {reference for reference, view in found.items() if view is None}
+    for identifier in sorted(direct.union(*(view.sources for view in asked))):
+        _show(connection, catalog, identifier, pins.get(identifier))
+    for view, question in asked.items():
+        connection.execute(f'create schema if not exists "{view.identifier[0]}"')
+        connection.execute(f"create view {quoted(view.identifier)} as {question}")
     # The views are in memory; from here on nothing can read or write a file.
     connection.execute("set enable_external_access = false")
     return connection
 
 
-def table_names(catalog: Catalog) -> list[str]:
-    """Every table there is, by database and name."""
-    return sorted(
-        ".".join(identifier) for database in naming.DATABASES for identifier in catalog.list_tables(database)
+def _show(
+    connection: duckdb.DuckDBPyConnection, catalog: Catalog, identifier: tuple[str, str], snapshot: int | None
+) -> None:
+    database, name = identifier
+    connection.execute(f'create schema if not exists "{database}"')
+    parts = list(_parts(_load(catalog, database, name), snapshot))
+    for index, part in enumerate(parts):
+        connection.register(f"{database}__{name}__{index}", part)
+    union = " union all by name ".join(
+        f'select * from "{database}__{name}__{index}"'  # noqa: S608 - names matched _REFERENCE
+        for index in range(len(parts))
     )
+    connection.execute(f'create view "{database}"."{name}" as {union}')
+
+
+def columns_of(catalog: Catalog, identifier: tuple[str, str]) -> list[str]:
+    """The names of a table's columns, in its order."""
+    return [field.name for field in _load(catalog, *identifier).schema().fields]
+
+
+def table_names(catalog: Catalog) -> list[str]:
+    """Every table there is, and every view on one, by database and name."""
+    present = {identifier for database in naming.DATABASES for identifier in catalog.list_tables(database)}
+    standardized = (name for database, name in present if database == naming.STANDARDIZED_DATABASE)
+    made = (
+        naming.ALL_ERRORS,
+        *(naming.latest_view(name) for name in standardized if not topic_name_fault(name)),
+    )
+    on_tables = {identifier for identifier in made if views.named(identifier, present.__contains__)}
+    return sorted(".".join(identifier) for identifier in present | on_tables)
 
 
 def _load(catalog: Catalog, database: str, name: str) -> Table:

@@ -30,8 +30,10 @@ def activation_events(topic: str, plan: DeploymentPlan, by: str, since: datetime
     if plan.file is None or plan.file.contract is None:
         raise ValueError("only a sound contract comes into force")
     contract, sha256 = plan.file.contract, plan.file.sha256
-    root = f"{topic}/contract/{sha256[:16]}/{since.isoformat()}"
     comparison = plan.comparison
+    # With the version before: S3 tells whole seconds, and a rollback may follow within the same one.
+    change = f"{comparison.old_version if comparison else 'none'}-{contract.version}"
+    root = f"{topic}/contract/{change}/{sha256[:16]}/{since.isoformat()}"
     version = OpsEvent(
         SCHEMA_VERSIONS.name,
         {

@@ -24,6 +24,7 @@ from lean_ops.aws.onboarding import onboard
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.registry import Registry, RegistryEntry
 from lean_ops.aws.schema_folder import SchemaFolder
+from lean_ops.aws.schema_store import SchemaStore
 from lean_ops.batch.steps import Steps
 from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts.deployment_result import DeploymentResult
@@ -106,6 +107,10 @@ class World:
     @property
     def catalog(self) -> Catalog:
         return self.ports.catalog
+
+    @property
+    def store(self) -> SchemaStore:
+        return SchemaStore(self.ports.s3, self.ports.names)
 
     def onboard(self, topic: str = "orders", **settings: Any) -> str:
         spec = TopicSpec(topic=topic, owner="sales", description="Orders.", **settings)

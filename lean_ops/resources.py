@@ -103,6 +103,7 @@ SCHEMA_PREFIX = "schemas/"
 DLQ_ARCHIVE_PREFIX = "dlq-archive/"
 FIREHOSE_ERROR_PREFIX = "firehose-errors/"
 OVERSIZE_PREFIX = "oversize/"
+JOB_RESULT_PREFIX = "job-results/"
 
 
 @dataclass(frozen=True)

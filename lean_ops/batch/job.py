@@ -15,12 +15,16 @@ ErrorClass = Literal["retryable", "data_fault", "state_unknown", "fatal"]
 
 
 class JobArguments(Spec):
-    """The topic as it was reviewed, and how much of its backlog one run takes at most."""
+    """The topic as it was reviewed, and how much of its backlog one run takes at most.
+
+    With `until_snapshot`, later snapshots of the source do not exist for this run.
+    """
 
     topic: TopicSpec
     max_batches: Annotated[int, Field(ge=1)] = 100
     bite_records: Annotated[int, Field(ge=1)] = 2_000_000
     bite_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
+    until_snapshot: Annotated[int, Field(gt=0)] | None = None
 
 
 class JobFailure(Spec):

@@ -12,17 +12,34 @@ from typing import Any
 
 from lean_ops import parent_death
 from lean_ops.batch.job import JobArguments, JobResult
-from lean_ops.errors import LeanOpsError
+from lean_ops.errors import RetryableError
 
 Listener = Callable[[dict[str, Any]], None]
+# The job's module, where it is not called like its hop.
+MODULES = {"replay": "replay_errors"}
 _KEPT_LINES = 40
 
 
-def run(hop: str, arguments: JobArguments, variables: Mapping[str, str], listener: Listener) -> JobResult:
-    """Start the job, pass its structured log lines on as they come, and return its answer."""
+def run(
+    hop: str,
+    arguments: JobArguments,
+    variables: Mapping[str, str],
+    listener: Listener,
+    on_start: Callable[[int], None] = lambda _: None,
+) -> JobResult:
+    """Start the job, pass its structured log lines on as they come, and return its answer.
+
+    `on_start` hears the number of the job's process group, for whoever may have to end it.
+    """
     parent = os.getpid()
     process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", f"spark_jobs.{hop}", "--arguments", arguments.model_dump_json()],
+        [
+            sys.executable,
+            "-m",
+            f"spark_jobs.{MODULES.get(hop, hop)}",
+            "--arguments",
+            arguments.model_dump_json(),
+        ],
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -32,6 +49,7 @@ def run(hop: str, arguments: JobArguments, variables: Mapping[str, str], listene
         preexec_fn=lambda: parent_death.signal_at_death_of(parent),  # noqa: PLW1509
     )
     try:
+        on_start(process.pid)
         noise = _listen(process.stderr or (), listener)
         answer = (process.stdout.read() if process.stdout else "").splitlines()
         process.wait()
@@ -41,7 +59,7 @@ def run(hop: str, arguments: JobArguments, variables: Mapping[str, str], listene
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if not answer:
-        raise LeanOpsError(
+        raise RetryableError(
             f"the {hop} job ended with code {process.returncode} and no answer:\n{''.join(noise)}",
             next_step="lean-ops doctor",
         )

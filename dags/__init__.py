@@ -1,0 +1,1 @@
+"""Airflow's room: loaders at the top, everything they build in `factory/`."""

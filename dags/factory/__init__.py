@@ -1,0 +1,1 @@
+"""Builds the DAGs: one per topic, and those of the operators."""

@@ -55,6 +55,8 @@ def settings(runtime: Runtime) -> dict[str, str]:
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.warehouse": warehouse(runtime.environment, runtime.home),
         "spark.sql.defaultCatalog": naming.CATALOG,
+        # A cached table is as old as its session's last look at it: rows were lost and doubled without an error.
+        f"{catalog}.cache-enabled": "false",
     }
     if runtime.environment.catalog.kind == "sqlite":
         place |= {

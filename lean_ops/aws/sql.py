@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -145,10 +145,8 @@ def _load(catalog: Catalog, database: str, name: str) -> Table:
 
 def _parts(table: Table, snapshot: int | None) -> Iterator[ds.Dataset | pa.Table]:
     """The table as things DuckDB can scan: files without deletes stay lazy, the others are read and merged."""
-    schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     tasks = list(table.scan(snapshot_id=snapshot).plan_files())
-    plain = [task for task in tasks if not task.delete_files]
-    yield _dataset(table, plain, schema)
+    yield dataset(table, [task for task in tasks if not task.delete_files])
     touched = [task for task in tasks if task.delete_files]
     if touched:
         scan = table.scan()
@@ -156,7 +154,9 @@ def _parts(table: Table, snapshot: int | None) -> Iterator[ds.Dataset | pa.Table
         yield reader.to_table(touched)
 
 
-def _dataset(table: Table, tasks: list[FileScanTask], schema: pa.Schema) -> ds.Dataset:
+def dataset(table: Table, tasks: Sequence[FileScanTask]) -> ds.Dataset:
+    """Files of a table as something that is read lazily, with the columns that the table has now."""
+    schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     format_ = ds.ParquetFileFormat()
     fragments = []
     for task in tasks:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from lean_ops.cli import dlq, doctor, local, ops, output, run, schema, send, sql, topics, verify
+from lean_ops.cli import dlq, doctor, explain, local, ops, output, run, schema, send, sql, topics, verify
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command()(send.send)
 app.command()(run.run)
 app.command()(sql.sql)
 app.command()(verify.verify)
+app.command()(explain.explain)
 
 
 def main() -> None:

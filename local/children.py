@@ -23,13 +23,15 @@ _POLL_SECONDS = 0.05
 class ChildSpec:
     """One process: its command, when it counts as ready, how it is stopped, and what the supervisor's death brings.
 
-    A `step` is not kept: it has to end well before the next child starts.
+    A `step` is not kept: it has to end well before the next child starts. A child that starts `at_once` is not
+    waited for before the next one starts, but with all the others.
     """
 
     name: str
     command: tuple[str, ...]
     ready: Callable[[], bool] = lambda: True
     step: bool = False
+    at_once: bool = False
     ready_seconds: float = 60.0
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 10.0

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import IO
@@ -21,16 +22,19 @@ import msgspec
 
 from lean_ops import runtime as runtimes
 from lean_ops.aws.clients import Stack, lock_file, stack_file
+from lean_ops.batch.warm_spark import is_up
 from lean_ops.config.repository import Repository, load_topics
 from lean_ops.errors import LeanOpsError
 from lean_ops.processes import is_alive
 from lean_ops.runtime import Runtime
 from local import settings as local_settings
+from local.airflow import USER, LocalAirflow
 from local.children import Child, ChildSpec, listens
 from local.guardian import GRACE_SECONDS
 from local.lambda_runner import ready_file
 
 PORTS = ("aws", "firehose")
+EXTRAS = ("spark", "airflow")
 # Below the range from which the kernel takes ports for outgoing connections.
 _FREE_PORTS = range(20_000, 32_000)
 _WATCH_SECONDS = 0.5
@@ -44,17 +48,32 @@ class Plan:
     root: Path
     settings: local_settings.Settings
     ports: dict[str, int]
+    extras: frozenset[str] = frozenset()
+
+    @cached_property
+    def airflow(self) -> LocalAirflow | None:
+        """Airflow, if it was asked for."""
+        if "airflow" not in self.extras:
+            return None
+        name = self.runtime.environment.name
+        return LocalAirflow(self.runtime.home, self.root, name, self.ports["airflow"])
 
     def children(self) -> tuple[ChildSpec, ...]:
         """In the order of starting; they end in the opposite order."""
         aws, firehose = self.ports["aws"], self.ports["firehose"]
         emulator = _module("local.aws_emulator", aws)
+        home = self.runtime.home
+        warm = ChildSpec(
+            "spark", _module("spark_jobs.warm"), partial(is_up, home), at_once=True, ready_seconds=180
+        )
         return (
             # It writes down all it holds when it ends, and is given the time for it.
             ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
-            ChildSpec("lambda", _module("local.lambda_runner"), ready_file(self.runtime.home).exists),
+            ChildSpec("lambda", _module("local.lambda_runner"), ready_file(home).exists),
+            *((warm,) if self.extras else ()),  # Airflow wants it too
+            *(self.airflow.children() if self.airflow else ()),
         )
 
     @property
@@ -67,6 +86,7 @@ class Plan:
         return (
             inherited
             | self.runtime.variables()
+            | (self.airflow.variables() if self.airflow else {})
             | {
                 "AWS_ACCESS_KEY_ID": "local",
                 "AWS_SECRET_ACCESS_KEY": "local",
@@ -120,9 +140,12 @@ class Supervisor:
             child = Child(spec, self._plan.variables(), logs)
             self._children.append(child)
             self._tell_guardian(f"+{child.pid}")
-            child.await_ready(self._stopping.is_set)
+            if not spec.at_once:
+                child.await_ready(self._stopping.is_set)
             if spec.step:
                 self._end(child)
+        for child in self._children:
+            child.await_ready(self._stopping.is_set)
         if self._stopping.is_set():
             return
         pids = {child.spec.name: child.pid for child in self._children}
@@ -130,6 +153,8 @@ class Supervisor:
         _say(f"ready after {time.monotonic() - began:.1f} s, home {home}")
         for name, url in self._plan.endpoints.items():
             _say(f"  {name:<9} {url}")
+        if self._plan.airflow:
+            _say(f"  log in as {USER} with {self._plan.airflow.secrets['password']}")
 
     def _end(self, child: Child) -> None:
         child.stop()
@@ -159,14 +184,14 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def choose_ports(assignments: Sequence[str]) -> dict[str, int]:
+def choose_ports(assignments: Sequence[str], servers: Sequence[str] = PORTS) -> dict[str, int]:
     """A port for every server: those given as `name=number` if they are free, else any free one."""
     chosen: dict[str, int] = {}
     for name, _, number in (pair.partition("=") for pair in assignments):
-        if name not in PORTS or not number.isdecimal():
-            servers = ", ".join(PORTS)
+        if name not in servers or not number.isdecimal():
+            known = ", ".join(servers)
             raise LeanOpsError(
-                f"--port {name}={number}: not NAME=NUMBER with one of {servers}", next_step="leave it out"
+                f"--port {name}={number}: not NAME=NUMBER with one of {known}", next_step="leave it out"
             )
         chosen[name] = int(number)
         if not _is_free(chosen[name]):
@@ -174,7 +199,7 @@ def choose_ports(assignments: Sequence[str]) -> dict[str, int]:
                 f"port {number} ({name}) is in use",
                 next_step=f"--port {name}=NUMBER, or leave it out for a free one",
             )
-    for name in PORTS:
+    for name in servers:
         while name not in chosen:
             port = random.choice(_FREE_PORTS)  # noqa: S311 (no secret)
             if port not in chosen.values() and _is_free(port):
@@ -222,6 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--env", required=True)
     parser.add_argument("--port", action="append", default=[])
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--with", action="append", default=[], choices=EXTRAS, dest="extras")
     options = parser.parse_args(arguments)
     try:
         repository = Repository(options.root)
@@ -229,7 +255,9 @@ def main(arguments: list[str] | None = None) -> int:
         load_topics(repository).checked()
         with lock_home(runtime.home) as lock:
             settings = local_settings.from_assignments(options.set)
-            plan = Plan(runtime, options.root, settings, choose_ports(options.port))
+            extras = frozenset(options.extras)
+            servers = (*PORTS, "airflow") if "airflow" in extras else PORTS
+            plan = Plan(runtime, options.root, settings, choose_ports(options.port, servers), extras)
             Supervisor(plan, lock).run()
     except LeanOpsError as error:
         sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))

@@ -21,6 +21,7 @@ app = typer.Typer(help="The stack on this machine: AWS emulated on loopback.", n
 
 # Everything the stack keeps: only these are ever removed from a home folder.
 DATA = (
+    "airflow",
     "catalog.db",
     "catalog.db-journal",
     "emulator.state",
@@ -28,6 +29,8 @@ DATA = (
     "emulator.unreadable",
     "firehose",
     "logs",
+    "postgres",
+    "spark.sock",
     "stack.json",
     "stack.lock",
     "warehouse",
@@ -44,6 +47,8 @@ def up(
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting, as buffer_seconds=5.")
     ] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="With a warm Spark process for jobs.")] = False,
+    airflow: Annotated[bool, typer.Option("--airflow", help="With Airflow, and Spark for its jobs.")] = False,
     root: options.Root = None,
     env: options.Env = "local",
 ) -> None:
@@ -52,6 +57,7 @@ def up(
     repository = options.repository(root)
     command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
     command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
+    command += ["--with=spark"] * spark + ["--with=airflow"] * airflow
     if detach:
         _detach(runtime, command)
     else:

@@ -62,6 +62,7 @@ FUNCTIONS = {
         FunctionSettings("dlq_drainer", 512, 60, batch_size=500, batch_window_seconds=30),
         FunctionSettings("firehose_errors", 1024, 300, every_seconds=900),
         FunctionSettings("breaker_controller", 256, 60, every_seconds=60),
+        FunctionSettings("schema_validator", 512, 300, every_seconds=300),
     )
 }
 
@@ -114,4 +115,7 @@ class ObjectRule:
     function: str
 
 
-OBJECT_RULES = (ObjectRule(f"{FIREHOSE_ERROR_PREFIX}*", "firehose_errors"),)
+OBJECT_RULES = (
+    ObjectRule(f"{FIREHOSE_ERROR_PREFIX}*", "firehose_errors"),
+    ObjectRule(f"{SCHEMA_PREFIX}*/pending/schema.json", "schema_validator"),
+)

@@ -33,6 +33,8 @@ from lean_ops.errors import LeanOpsError, NotFoundError, RetryableError
 from lean_ops.naming import Names
 
 _MOST_ROUNDS = 20
+# Shorter than a batch's: a deployment takes seconds, and after a kill the next one need not wait longer.
+_LEASE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,23 @@ def deploy(
     """
     # A name that cannot be a topic's is nobody's lease and no key of the registry.
     known = naming.topic_name_fault(topic) is None and ports.registry.load(topic) is not None
-    with Lease(ports.leases, topic, owner) if known else nullcontext() as lease:
+    held = Lease(ports.leases, topic, owner, seconds=_LEASE_SECONDS) if known else nullcontext()
+    with held as lease:
         if lease is not None:
             steps.guard(lease.check)
         return _Deployment(ports, topic, steps, lease, requester).run()
+
+
+def preview(ports: Ports, topic: str, content: bytes, *, is_rollback: bool = False) -> DeploymentPlan:
+    """What would become of a file if it were handed in now. Nothing is written, and no lease is taken."""
+    metadata = {INTENT: deployment.ROLLBACK} if is_rollback else {}
+    pending = StoredFile(content, etag="", since=ports.clock(), metadata=metadata)
+    entry = ports.registry.load(topic)
+    facts = _Deployment(ports, topic, Steps(log=lambda _: None), None, "").judge(pending, entry).facts
+    if facts.active is not None and facts.active.contract is not None:
+        # What is active counts, even while its own deployment is being finished.
+        facts = replace(facts, registered=facts.active.contract, registered_sha256=facts.active.sha256)
+    return deployment.decide(facts)
 
 
 class _Deployment:
@@ -123,10 +138,14 @@ class _Deployment:
         return self._perform(replace(current, plan=plan))
 
     def _gather(self) -> _Round:
-        pending, active = self._folder.read("pending"), self._folder.read("active")
+        pending = self._folder.read("pending")
         if pending is not None:
             pending = replace(pending, metadata=self._author | dict(pending.metadata))
-        entry = self._ports.registry.load(self._topic) if self._lease is not None else None
+        return self.judge(pending, self._ports.registry.load(self._topic) if self._lease else None)
+
+    def judge(self, pending: StoredFile | None, entry: RegistryEntry | None) -> _Round:
+        """The next round, by the facts of now."""
+        active = self._folder.read("active")
         declared = entry.declared if entry else None
         handed_in = self._checked("pending", pending, declared) if pending else None
         in_place = self._checked("active", active, None) if active else None

@@ -35,7 +35,7 @@ class SchemaStore:
         if content is None:
             raise NotFoundError(
                 f"topic {topic!r} has no active contract: there is no s3://{self._bucket}/{key}",
-                next_step=f"copy schemas/{topic}/schema.json of the repository to that place",
+                next_step=f"lean-ops schema deploy {topic}",
                 topic=topic,
             )
         return self._checked(key, content)

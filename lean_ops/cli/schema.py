@@ -1,4 +1,4 @@
-"""`lean-ops schema`: validate, diff, editor-files."""
+"""`lean-ops schema`: validate, diff, editor-files, and the deployment of contracts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lean_ops.cli import options, output
+from lean_ops.cli import deployment, options, output
 
 if TYPE_CHECKING:
     from lean_ops.config.repository import Repository
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from lean_ops.contracts.spec import ContractSpec
 
 app = typer.Typer(help="The contracts of this repository.", no_args_is_help=True)
+for command in (
+    deployment.plan,
+    deployment.deploy,
+    deployment.status,
+    deployment.history,
+    deployment.rollback,
+):
+    app.command()(command)
 
 
 @app.command()

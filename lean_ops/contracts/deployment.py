@@ -126,7 +126,8 @@ def refused(plan: DeploymentPlan, message: str, next_step: str) -> DeploymentPla
 def implications(plan: DeploymentPlan) -> list[str]:
     """What a contract in force means for rows already stored. Stated and offered, never started."""
     if plan.comparison is None:
-        return ["what waits in RAW is processed in bites, from the next run on"] if plan.file else []
+        waiting = "what waits in RAW is processed in bites, from the next run on"
+        return [waiting] if plan.classification == FIRST else []
     implied = [
         f"{each.column or 'table'}: {each.rebuild}" for each in plan.comparison.differences if each.rebuild
     ]

@@ -38,7 +38,7 @@ def described(topic: str, version: str | None, plan: DeploymentPlan) -> Deployme
     """One plan as a result."""
     return DeploymentResult(
         topic=topic,
-        outcome="rejected" if plan.rejects else "activated",
+        outcome=_outcome(plan),
         version=version,
         classification=plan.classification,
         differences=tuple(each.as_dict() for each in plan.comparison.differences) if plan.comparison else (),
@@ -46,3 +46,11 @@ def described(topic: str, version: str | None, plan: DeploymentPlan) -> Deployme
         needs=plan.needs,
         implies=() if plan.rejects else tuple(deployment.implications(plan)),
     )
+
+
+def _outcome(plan: DeploymentPlan) -> Outcome:
+    if plan.rejects:
+        return "rejected"
+    if plan.steps == deployment.SETTLE:
+        return "unchanged"
+    return "activated" if plan.steps else "nothing"

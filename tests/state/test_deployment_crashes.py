@@ -71,7 +71,13 @@ def rollback(world: World, topic: str) -> None:
     world.hand_in(first(topic), topic, intent="rollback")
 
 
-SCENARIOS = [first_of_all, evolution, rejection, rollback]
+# Half a minute each: the fast suite has the one that touches everything.
+SCENARIOS = [
+    evolution,
+    rejection,
+    pytest.param(first_of_all, marks=pytest.mark.faults),
+    pytest.param(rollback, marks=pytest.mark.faults),
+]
 
 
 def outcome(world: World, topic: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_a_topic_without_an_active_contract_is_told_what_to_do(store: SchemaStor
         NotFoundError, match="topic 'orders' has no active contract: there is no s3://"
     ) as caught:
         store.active("orders")
-    assert caught.value.next_step == "copy schemas/orders/schema.json of the repository to that place"
+    assert caught.value.next_step == "lean-ops schema deploy orders"
 
 
 def test_a_broken_contract_names_every_fault_and_the_object(

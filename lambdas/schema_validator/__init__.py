@@ -1,0 +1,1 @@
+"""Deploys contracts that are handed in."""

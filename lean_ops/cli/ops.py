@@ -9,11 +9,6 @@ from lean_ops.cli import options, output
 app = typer.Typer(help="The operational tables: run history, drift log and the like.", no_args_is_help=True)
 
 
-@app.callback()
-def ops() -> None:
-    """A group even while it has one command."""
-
-
 @app.command()
 def flush(env: options.Env = "local", root: options.Root = None, as_json: options.Json = False) -> None:
     """Move what waits in the outbox to ops_db: one commit per table, every event exactly once."""
@@ -37,3 +32,29 @@ def flush(env: options.Env = "local", root: options.Root = None, as_json: option
     output.records([{"table": name, "rows": rows} for name, rows in appended.items()], as_json=as_json)
     if not appended:
         output.talk("nothing was waiting")
+
+
+@app.command("drift-catch-up")
+def drift_catch_up(
+    env: options.Env = "local", root: options.Root = None, as_json: options.Json = False
+) -> None:
+    """Tell the drift log of columns that are older than it. Told ones are not told again."""
+    from collections import Counter
+
+    from lean_ops.aws import clients
+    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.aws.drift_catch_up import catch_up
+    from lean_ops.aws.outbox import Outbox
+    from lean_ops.aws.registry import Registry
+
+    runtime = options.runtime(root, env)
+    dynamodb = clients.client(runtime, "dynamodb")
+    topics = [entry.topic for entry in Registry(dynamodb, runtime.names).all()]
+    catalog = open_catalog(runtime.environment, runtime.home)
+    told = catch_up(catalog, Outbox(dynamodb, runtime.names), topics)
+    counts = Counter((event.values["topic_name"], event.values["source_layer"]) for event in told)
+    rows = [{"topic": topic, "layer": layer, "columns": n} for (topic, layer), n in sorted(counts.items())]
+    output.records(rows, as_json=as_json)
+    output.talk(
+        f"{len(told)} columns told; next: lean-ops ops flush" if told else "every column is in the log"
+    )

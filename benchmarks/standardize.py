@@ -22,6 +22,7 @@ from lean_ops.aws.checkpoints import Checkpoints
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
+from lean_ops.aws.secrets import Secrets
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.batch.steps import Steps
 from lean_ops.config.repository import Repository, load_environment, load_topic
@@ -92,6 +93,7 @@ class Bench:
             leases=leases,
             checkpoints=Checkpoints(self.dynamodb, self.runtime.names, leases),
             outbox=Outbox(self.dynamodb, self.runtime.names),
+            secrets=Secrets(None, self.runtime.names),
             steps=Steps(log=lambda _: None),
         )
         work = Standardize(load_topic(Repository(ROOT), TOPIC), "1.0", "0" * 64)

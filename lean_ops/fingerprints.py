@@ -16,7 +16,7 @@ _DIGITS = 15
 _SQL: dict[Dialect, str] = {
     "spark": (
         "cast(conv(substr(md5(concat({message_id}, '\\u001f', cast(unix_micros({publish_time}) as string))), 1, 15), "
-        "16, 10) as decimal(38, 0))"
+        "16, 10) as bigint)"
     ),
     "duckdb": (
         "cast(('0x' || substr(md5({message_id} || chr(31) || cast(epoch_us({publish_time}) as varchar)), 1, 15))"

@@ -113,6 +113,11 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
+def sql_text(text: str) -> str:
+    """A text as a literal of Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 @dataclass(frozen=True)
 class Names:
     """The AWS resources of one environment."""
@@ -154,6 +159,9 @@ class Names:
     @property
     def spark_role_arn(self) -> str:
         return f"arn:aws:iam::{self.account}:role/{self.prefix}-spark"
+
+    def pii_secret(self, key_id: str) -> str:
+        return f"{self.prefix}/pii/{key_id}"
 
     @property
     def delivery_stream(self) -> str:

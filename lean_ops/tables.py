@@ -226,6 +226,7 @@ ERRORS = _attempts(
     Column("period_reference", "string", doc="With publish_time, where the Standardized row is."),
     Column("column_name", "string", doc="The offending column of the contract."),
     Column("rule", "string", doc="The rule of the contract that it breaks."),
+    Column("violations", "string", doc="Everything that is wrong with the record, as JSON; PII masked."),
     Column("contract_version", "string"),
 )
 

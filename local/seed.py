@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +50,7 @@ class Seed:
         for table in resources.STATE_TABLES:
             self._state_table(table)
         self.client("sns").create_topic(Name=names.alert_topic)
+        self._pii_key()
         self._functions()
         for rule in resources.OBJECT_RULES:
             self._object_rule(rule)
@@ -59,6 +61,19 @@ class Seed:
         for topic in topics:
             onboard(catalog, registry, topic, datetime.now(UTC))
             self._topic(topic.topic)
+
+    def _pii_key(self) -> None:
+        """The key is a file of the home folder: rows hashed under it outlive every emulation."""
+        key_id = self.runtime.environment.pii_key_id
+        file = self.runtime.home / "keys" / f"pii-{key_id}"
+        if not file.is_file():
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_bytes(secrets.token_bytes(32))
+        with _already("ResourceExistsException"):
+            self.client("secretsmanager").create_secret(
+                Name=self.runtime.names.pii_secret(key_id), SecretBinary=file.read_bytes()
+            )
 
     def _topic(self, topic: str) -> None:
         names = self.runtime.names

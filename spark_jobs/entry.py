@@ -20,18 +20,18 @@ from lean_ops.aws.clients import client
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.patience import dependency
-from lean_ops.aws.schema_store import SchemaStore, StoredContract
+from lean_ops.aws.schema_store import SchemaStore
+from lean_ops.aws.secrets import Secrets
 from lean_ops.batch.batch_plan import Hop
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.batch.job import JobArguments, JobFailure, JobResult, failure_of
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps, log_line
-from lean_ops.config.topics import TopicSpec
 from lean_ops.runtime import Runtime
 from spark_jobs.protocol import Ports, Work, run_batch
 from spark_jobs.session import build_session
 
-WorkOf = Callable[[TopicSpec, StoredContract], Work]
+WorkOf = Callable[[JobArguments, SchemaStore, Runtime], Work]
 Log = Callable[[dict[str, Any]], None]
 
 
@@ -76,7 +76,7 @@ def run_job(
     topic = arguments.topic
     try:
         with dependency():
-            work = work_of(topic, SchemaStore(client(runtime, "s3"), runtime.names).active(topic.topic))
+            work = work_of(arguments, SchemaStore(client(runtime, "s3"), runtime.names), runtime)
             while not caught_up and len(done) < arguments.max_batches:
                 batch = run_batch(spark, work, ports(runtime, work, arguments, log), bite)
                 caught_up = batch is None
@@ -99,5 +99,6 @@ def ports(runtime: Runtime, work: Work, arguments: JobArguments, log: Log) -> Po
         leases=leases,
         checkpoints=Checkpoints(dynamodb, names, leases),
         outbox=Outbox(dynamodb, names),
+        secrets=Secrets(client(runtime, "secretsmanager"), names),
         steps=Steps(log),
     )

@@ -57,8 +57,9 @@ class Evolution:
     def evolved(self, catalog: Catalog, found: Discovered) -> Evolution:
         """Give new leaves their columns, all in one schema change; done again, it changes nothing."""
         policy, topic = self.plan.settings.drift, self.plan.topic
-        changes = columns.extend(self.registry, found.kinds, policy.max_columns, policy.new_column)
-        if policy.new_column == "fail" and (changes.refused or found.overflow):
+        new_column = "add" if self.plan.accepted and policy.new_column == "fail" else policy.new_column
+        changes = columns.extend(self.registry, found.kinds, policy.max_columns, new_column)
+        if new_column == "fail" and (changes.refused or found.overflow):
             raise DataFaultError(
                 f"{topic}: the payloads have leaves without a column, such as {', '.join(changes.refused[:10])}",
                 next_step=f"set drift.new_column in topics/{topic}.yaml, or mend the source",

@@ -6,7 +6,7 @@ each session caches tables of its own. Both lose or double rows without an error
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,16 +50,21 @@ class IcebergTable:
         """The snapshot that main points to."""
         return int(self._table.currentSnapshot().snapshotId())
 
-    def staged(self, branch: str, base: int) -> int:
-        """The snapshot of a branch after one commit on top of `base`.
+    def staged(self, branch: str, base: int, commits: int = 1) -> list[int]:
+        """The snapshots of a branch after so many commits on top of `base`, oldest first.
 
         Whoever writes to a branch that was dropped meanwhile makes a new one, on top of whatever main is then.
         """
         self.refresh()
+        found: list[int] = []
         snapshot = self._table.snapshot(branch)
-        if snapshot is None or snapshot.parentId() != base:
+        while snapshot is not None and snapshot.snapshotId() != base and len(found) <= commits:
+            found.insert(0, int(snapshot.snapshotId()))
+            parent = snapshot.parentId()
+            snapshot = self._table.snapshot(parent) if parent is not None else None
+        if snapshot is None or len(found) != commits:
             raise self._refused()
-        return int(snapshot.snapshotId())
+        return found
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
@@ -92,6 +97,33 @@ class IcebergTable:
             writer = writer.option(f"snapshot-property.{key}", value)
         with self._races():
             writer.append()
+
+    def update(
+        self,
+        rows: DataFrame,
+        *,
+        branch: str,
+        on: Sequence[str],
+        among: Mapping[str, Sequence[str]],
+        cases: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Update the rows that match `on`: per case (a column of `rows` that is true) the listed columns.
+
+        `among` names values of partition columns: without them all of history would be read.
+        """
+        pruned = (
+            f"t.`{name}` in ({', '.join(map(naming.sql_text, values))})" for name, values in among.items()
+        )
+        matched = (
+            f"when matched and s.`{case}` then update set {', '.join(f't.`{name}` = s.`{name}`' for name in names)}"
+            for case, names in cases.items()
+        )
+        condition = " and ".join((*(f"t.`{name}` = s.`{name}`" for name in on), *pruned))
+        target = f"{naming.CATALOG}.{self.name}.branch_{branch}"
+        with self._races():
+            self._spark.sql(
+                f"merge into {target} t using {{rows}} s on {condition} {' '.join(matched)}", rows=rows
+            )
 
     def publish(self, branch: str) -> None:
         """Make the branch main, atomically for all its commits, if main has not moved since it was opened."""

@@ -6,12 +6,13 @@
 
 Whatever dies, the next run ends in the same tables: before `publish` nothing is visible and the plan is done
 again; `publish` is one atomic commit, refused when the table has moved; after it the token in the table's own
-history says that the batch is done. docs/batch-protocol.md has the failure table.
+history says that the batch is done. A fault of the data puts the plan on hold until a person accepts it, or its
+contract or topic file has changed. docs/batch-protocol.md has the failure table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -24,12 +25,12 @@ from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from lean_ops.aws import lake
-from lean_ops.aws.checkpoints import Checkpoints, State
+from lean_ops.aws.checkpoints import Checkpoints, Hold, State
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.outbox import Outbox
-from lean_ops.batch.accounting import Books
-from lean_ops.batch.batch_plan import BatchPlan, BatchSettings, Hop, SourceRange, spec_sha256
+from lean_ops.aws.secrets import Secrets
+from lean_ops.batch.batch_plan import BatchPlan, BatchSettings, ErrorSelection, Hop, SourceRange, spec_sha256
 from lean_ops.batch.batch_result import BatchResult, PreparedResult
 from lean_ops.batch.next_batch import Decision, Facts, Finish, Read, Refused, Replay, Volume, decide
 from lean_ops.batch.steps import Steps
@@ -49,9 +50,19 @@ class Ports:
     leases: Leases
     checkpoints: Checkpoints
     outbox: Outbox
+    secrets: Secrets
     steps: Steps
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_owner: Callable[[], str] = lambda: uuid4().hex
+
+
+@dataclass(frozen=True)
+class PublishedBatch:
+    """A batch whose rows are visible, perhaps since an earlier run that was cut off."""
+
+    plan: BatchPlan
+    source: IcebergTable
+    days: tuple[date, ...]
 
 
 @dataclass(frozen=True)
@@ -69,17 +80,32 @@ class OpenBatch:
     columns: str | None
 
 
+class HeldError(DataFaultError):
+    """A batch waits for a decision: nothing of its hop runs before."""
+
+
+class BatchBooks(Protocol):
+    """What was counted from the tables of a batch."""
+
+    def check(self, batch_id: str, offenders: Callable[[], list[str]]) -> None:
+        """Stop the batch unless it balances."""
+
+    def as_dict(self) -> dict[str, int]:
+        """Every count and fingerprint by its name; `source_rows` is among them."""
+
+
 @dataclass(frozen=True)
 class Staged:
     """What a hop wrote to the branch: the books counted from tables, and what it noticed on the way."""
 
-    books: Books
+    books: BatchBooks
     offenders: Callable[[], list[str]]
     snapshot: int
     counts: dict[str, int]
     drift: tuple[dict[str, object], ...]
     warnings: tuple[str, ...]
-    columns: str
+    columns: str | None = None
+    alerts: tuple[str, ...] = ()
 
 
 class Work(Protocol):
@@ -93,8 +119,41 @@ class Work(Protocol):
     contract_sha256: str
     pii_key_id: str | None
     tables: tuple[TableSpec, ...]
+    selection: ErrorSelection | None
 
-    def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged: ...
+    def decide(self, source: Table, target: Table, state: State, bite: Volume) -> Decision:
+        """What to do next."""
+
+    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+        """How much a plan reads, by publish day."""
+
+    def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
+        """Write the batch to its branch, and count it."""
+
+    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+        """What else follows from a batch that is visible. Done again, it changes nothing."""
+
+
+class ReadsSnapshots:
+    """A hop that reads what was appended to its source."""
+
+    def decide(self, source: Table, target: Table, state: State, bite: Volume) -> Decision:
+        facts = Facts(
+            snapshots=lake.ancestry(source),
+            token=lake.newest_token(target),
+            target_whole=lake.is_whole(target),
+            checkpoint=state.checkpoint.snapshot_id if state.checkpoint else None,
+            open_plan=state.open_plan,
+            bite=bite,
+        )
+        return decide(facts, partial(lake.day_volumes, source))
+
+    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+        volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
+        return {day: volume for day, volume in volumes.items() if plan.takes(day)}
+
+    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+        """Nothing."""
 
 
 def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE) -> BatchResult | None:
@@ -112,8 +171,10 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
             state = ports.checkpoints.load(topic, work.hop)
         with steps("decide"):
             source, target = ports.catalog.load_table(work.source), ports.catalog.load_table(work.target)
-            decision = _decide(source, target, state, bite)
+            decision = work.decide(source, target, state, bite)
         run = _Run(spark, work, ports, lease, source, target)
+        if state.hold is not None:
+            _reconsider(run, state.hold)
         match decision:
             case Refused(snapshot):
                 raise DataFaultError(
@@ -125,7 +186,7 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
                 )
             case Finish(plan):
                 steps.about(batch_id=plan.batch_id)
-                return _settle(ports, lease, plan, _prepared(state, plan))
+                return _settle(run, plan, _prepared(state, plan))
             case Replay(plan):
                 return _execute(run, plan, state.columns)
             case Read(source_range):
@@ -150,16 +211,18 @@ class _Run:
     target: Table
 
 
-def _decide(source: Table, target: Table, state: State, bite: Volume) -> Decision:
-    facts = Facts(
-        snapshots=lake.ancestry(source),
-        token=lake.newest_token(target),
-        target_whole=lake.is_whole(target),
-        checkpoint=state.checkpoint.snapshot_id if state.checkpoint else None,
-        open_plan=state.open_plan,
-        bite=bite,
-    )
-    return decide(facts, partial(lake.day_volumes, source))
+def _reconsider(run: _Run, held: Hold) -> None:
+    """A held batch waits on, unless what it was held under has changed: then its rows are planned anew."""
+    work, batch_id = run.work, held.plan.batch_id
+    if held.concerns(work.contract_sha256, spec_sha256(work.topic)):
+        raise HeldError(
+            f"batch {batch_id} is held since {held.held_at:%Y-%m-%d %H:%M}: {held.message}",
+            next_step=f'deploy a mended contract, or: lean-ops batch accept {batch_id} --reason "…"',
+            topic=work.topic.topic,
+            batch_id=batch_id,
+        )
+    with run.ports.steps("release_hold"):
+        run.ports.checkpoints.release(run.lease.claim, held)
 
 
 def _plan(run: _Run, source_range: SourceRange) -> BatchPlan:
@@ -176,6 +239,7 @@ def _plan(run: _Run, source_range: SourceRange) -> BatchPlan:
         pii_key_id=work.pii_key_id,
         batch_time=run.ports.clock(),
         last_column_id=lake.last_published_column(run.target),
+        selection=work.selection,
     )
 
 
@@ -187,19 +251,18 @@ def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
     try:
         staged = run.work.stage(run.spark, batch, ports)
         staged.books.check(plan.batch_id, staged.offenders)
-    except DataFaultError:
-        # Not a crash: a person decides, perhaps by other settings, which this plan would never see.
-        _discard(run, plan)
+    except DataFaultError as error:
+        with steps("hold"):
+            ports.checkpoints.hold(run.lease.claim, plan, error, ports.clock())
         raise
     prepared = _prepare(ports, run.lease, plan, staged)
     with steps("publish"):
         batch.target.publish(batch.branch)
-    return _settle(ports, run.lease, plan, prepared)
+    return _settle(run, plan, prepared)
 
 
 def _open(run: _Run, plan: BatchPlan, columns: str | None) -> OpenBatch:
-    volumes = lake.day_volumes(run.source, plan.start_snapshot, plan.end_snapshot)
-    taken = {day: volume for day, volume in volumes.items() if plan.takes(day)}
+    taken = run.work.extent(run.source, plan)
     volume = sum(taken.values(), start=Volume())
     batch = OpenBatch(
         plan=plan,
@@ -226,7 +289,8 @@ def _prepare(ports: Ports, lease: Lease, plan: BatchPlan, staged: Staged) -> Pre
         counts=staged.counts | {name: value for name, value in books.items() if "fingerprint" not in name},
         fingerprints={name: str(value) for name, value in books.items() if "fingerprint" in name},
         drift=staged.drift,
-        warnings=staged.warnings,
+        warnings=(*staged.warnings, *([f"accepted: {plan.accepted}"] if plan.accepted else [])),
+        alerts=staged.alerts,
         seconds=dict(ports.steps.seconds),
     )
     prepared = PreparedResult(result=result, columns=staged.columns)
@@ -235,13 +299,18 @@ def _prepare(ports: Ports, lease: Lease, plan: BatchPlan, staged: Staged) -> Pre
     return prepared
 
 
-def _settle(ports: Ports, lease: Lease, plan: BatchPlan, prepared: PreparedResult) -> BatchResult:
-    """The batch is visible: tell the run history, then move the checkpoint and close the plan."""
+def _settle(run: _Run, plan: BatchPlan, prepared: PreparedResult) -> BatchResult:
+    """The batch is visible: what follows from it, the run history, then the checkpoint, which closes the plan."""
+    ports = run.ports
+    with ports.steps("settle"):
+        days = tuple(sorted(run.work.extent(run.source, plan)))
+        batch = PublishedBatch(plan, IcebergTable(run.spark, run.work.source), days)
+        run.work.settle(run.spark, batch, ports)
     with ports.steps("outbox"):
         ports.outbox.put(prepared.result)
     with ports.steps("close_plan"):
         ports.checkpoints.close(
-            lease.claim,
+            run.lease.claim,
             plan,
             records=prepared.result.counts["source_rows"],
             columns=prepared.columns,

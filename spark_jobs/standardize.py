@@ -12,17 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lean_ops import naming, tables
-from lean_ops.aws.schema_store import StoredContract
+from lean_ops.aws.schema_store import SchemaStore
 from lean_ops.batch.accounting import Books
-from lean_ops.batch.batch_plan import Hop
+from lean_ops.batch.batch_plan import ErrorSelection, Hop
+from lean_ops.batch.job import JobArguments
 from lean_ops.config.topics import TopicSpec
+from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
 from spark_jobs import parse_errors
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
 from spark_jobs.iceberg import IcebergTable
 from spark_jobs.messages import DRIVER_ROWS, messages_of
-from spark_jobs.protocol import OpenBatch, Ports, Staged
+from spark_jobs.protocol import OpenBatch, Ports, ReadsSnapshots, Staged
 from spark_jobs.raw_range import RawRange
 from spark_jobs.transforms import books, versions
 from spark_jobs.transforms.discovery import Discovered
@@ -33,7 +35,7 @@ _ROWS_WORTH_A_FILE = 50_000
 
 
 @dataclass(frozen=True)
-class Standardize:
+class Standardize(ReadsSnapshots):
     """The first hop of a topic."""
 
     topic: TopicSpec
@@ -42,6 +44,7 @@ class Standardize:
     pii_key_id: str | None = None
     driver_rows: int = DRIVER_ROWS
     hop: Hop = "standardize"
+    selection: ErrorSelection | None = None
 
     @property
     def source(self) -> tuple[str, str]:
@@ -83,7 +86,7 @@ class Standardize:
         finally:
             messages.release()
         with steps("audit"):
-            snapshot = batch.target.staged(batch.branch, batch.head)
+            (snapshot,) = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)
             counted = audit.books
             if superseded is not None:
@@ -130,9 +133,10 @@ def _warnings(conflicting: int, found: Discovered) -> tuple[str, ...]:
     return tuple(text for true, text in notes if true)
 
 
-def standardize(topic: TopicSpec, contract: StoredContract) -> Standardize:
+def standardize(arguments: JobArguments, contracts: SchemaStore, _: Runtime) -> Standardize:
     """The hop of a topic under its active contract."""
-    return Standardize(topic, contract.contract.version, contract.sha256)
+    active = contracts.active(arguments.topic.topic)
+    return Standardize(arguments.topic, active.contract.version, active.sha256)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ _PIPELINES: dict[Hop, tuple[str, str]] = {
     "curate": ("curation", "standardized"),
     "replay": ("replay", "errors"),
 }
-_PLAN, _COLUMNS = "plan", "columns"
+_PLAN, _COLUMNS, _HOLD = "plan", "columns", "hold"
 _CONFLICT_PAUSES = (0.05, 0.1, 0.2, 0.4)
 
 
@@ -44,6 +44,20 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """A batch that a fault of its data stopped. It waits for a person, or for another contract or topic file."""
+
+    plan: BatchPlan
+    error: str
+    message: str
+    held_at: datetime
+
+    def concerns(self, contract_sha256: str, spec_sha256: str) -> bool:
+        """Whether the same batch would fail again."""
+        return (self.plan.contract_sha256, self.plan.spec_sha256) == (contract_sha256, spec_sha256)
+
+
+@dataclass(frozen=True)
 class State:
     """All that is remembered of a hop; any of it may be missing, and the lake still tells the rest."""
 
@@ -51,6 +65,7 @@ class State:
     open_plan: BatchPlan | None = None
     prepared_result: str | None = None
     columns: str | None = None
+    hold: Hold | None = None
 
 
 class Checkpoints:
@@ -78,6 +93,7 @@ class Checkpoints:
             open_plan=BatchPlan.model_validate_json(plan["plan"]["S"]) if plan else None,
             prepared_result=_unpacked(plan["result"]) if plan and "result" in plan else None,
             columns=_unpacked(items[_COLUMNS]["state"]) if _COLUMNS in items else None,
+            hold=_hold(items[_HOLD]) if _HOLD in items else None,
         )
 
     def open_plan(self, claim: Claim, plan: BatchPlan) -> None:
@@ -107,7 +123,9 @@ class Checkpoints:
         }
         self._write(claim, plan, self._update(plan, _PLAN, values, condition="batch_id = :batch_id"))
 
-    def close(self, claim: Claim, plan: BatchPlan, *, records: int, columns: str, now: datetime) -> None:
+    def close(
+        self, claim: Claim, plan: BatchPlan, *, records: int, columns: str | None, now: datetime
+    ) -> None:
         """The batch is published: move the checkpoint, keep the columns, and remove the plan, all at once."""
         checkpoint = {
             "updated_at": {"S": now.isoformat().replace("+00:00", "Z")},
@@ -119,17 +137,52 @@ class Checkpoints:
             # While slices of the range are left, who reads on from its end would lose them.
             checkpoint["snapshot_id"] = {"N": str(plan.end_snapshot)}
         _, source = _PIPELINES[plan.hop]
-        self._write(
-            claim,
-            plan,
-            self._remove(plan),
-            self._update(plan, source, checkpoint),
-            self._update(plan, _COLUMNS, {"state": _packed(columns), "fence": {"N": str(claim.fence)}}),
+        fence = {"N": str(claim.fence)}
+        remembered = (
+            []
+            if columns is None
+            else [self._update(plan, _COLUMNS, {"state": _packed(columns), "fence": fence})]
         )
+        self._write(claim, plan, self._remove(plan), self._update(plan, source, checkpoint), *remembered)
 
     def discard(self, claim: Claim, plan: BatchPlan) -> None:
         """Remove a plan that no longer fits the tables; nothing of it was published."""
         self._write(claim, plan, self._remove(plan))
+
+    def hold(self, claim: Claim, plan: BatchPlan, error: Exception, now: datetime) -> None:
+        """Put an open plan aside, with the fault that stopped it."""
+        values = {
+            "plan": {"S": plan.model_dump_json()},
+            "error": {"S": type(error).__name__},
+            "message": {"S": str(error)},
+            "held_at": {"S": now.isoformat()},
+        }
+        self._write(claim, plan, self._remove(plan), self._update(plan, _HOLD, values))
+
+    def release(self, claim: Claim, held: Hold) -> None:
+        """Forget a batch that was held: what it was held under has changed."""
+        self._write(claim, held.plan, self._remove_hold(held))
+
+    def accept(self, claim: Claim, held: Hold, reason: str) -> None:
+        """Open the plan of a held batch again; its data are accepted as they are."""
+        plan = held.plan.model_copy(update={"accepted": reason})
+        values = {
+            "batch_id": {"S": plan.batch_id},
+            "plan": {"S": plan.model_dump_json()},
+            "fence": {"N": str(claim.fence)},
+        }
+        opened = self._update(plan, _PLAN, values, condition="attribute_not_exists(batch_id)")
+        self._write(claim, plan, self._remove_hold(held), opened)
+
+    def _remove_hold(self, held: Hold) -> dict[str, Any]:
+        delete = {
+            "TableName": self._table,
+            "Key": _key(held.plan, _HOLD),
+            "ConditionExpression": "#plan = :plan",
+            "ExpressionAttributeNames": {"#plan": "plan"},
+            "ExpressionAttributeValues": {":plan": {"S": held.plan.model_dump_json()}},
+        }
+        return {"Delete": delete}
 
     def _update(
         self, plan: BatchPlan, kind: str, values: dict[str, Any], condition: str | None = None
@@ -189,6 +242,15 @@ def _checkpoint(item: dict[str, Any]) -> Checkpoint:
         records_processed=int(item["records_processed"]["N"]),
         batch_id=item["batch_id"]["S"],
         fence=int(item["fence"]["N"]),
+    )
+
+
+def _hold(item: dict[str, Any]) -> Hold:
+    return Hold(
+        plan=BatchPlan.model_validate_json(item["plan"]["S"]),
+        error=item["error"]["S"],
+        message=item["message"]["S"],
+        held_at=datetime.fromisoformat(item["held_at"]["S"]),
     )
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -30,10 +31,10 @@ def head(table: Table) -> int:
     return snapshot.snapshot_id
 
 
-def newest_token(table: Table) -> Token | None:
-    """What the newest published batch says of itself."""
+def newest_token(table: Table, *, replay: bool = False) -> Token | None:
+    """What the newest published batch says of itself: of those that read on, or of those that replay errors."""
     tokens = (Token.from_summary(_summary(snapshot)) for snapshot in _from_head(table))
-    return next((token for token in tokens if token is not None), None)
+    return next((token for token in tokens if token and (token.hop == "replay") == replay), None)
 
 
 def is_whole(table: Table) -> bool:
@@ -47,6 +48,22 @@ def last_published_column(table: Table) -> int:
     head = table.current_snapshot()
     schema = table.schemas().get(head.schema_id) if head and head.schema_id is not None else None
     return schema.highest_field_id if schema else 0
+
+
+def live_rows(table: Table) -> int:
+    """How many rows the table's head holds, at most: deletes that no longer delete anything count as well."""
+    head = table.current_snapshot()
+    return int(_summary(head).get("total-records", 0)) if head is not None else 0
+
+
+def added_rows(table: Table, snapshot_id: int) -> int:
+    """How many rows a commit added, as the table itself says."""
+    return int(_summary(_snapshot(table, snapshot_id)).get("added-records", 0))
+
+
+def holds_rows(table: Table, where: BooleanExpression) -> bool:
+    """Whether the table's head may hold a row of these; no only when metadata alone rules it out."""
+    return any(True for _ in table.scan(where).plan_files())
 
 
 def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volume]:

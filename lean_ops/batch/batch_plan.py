@@ -82,8 +82,18 @@ class BatchSettings(Spec):
         return cls(**{name: getattr(topic, name) for name in cls.model_fields})
 
 
+class ErrorSelection(Spec):
+    """Which open errors a replay takes; all of them by default."""
+
+    error_code: str | None = None
+    since: Annotated[datetime, AfterValidator(_in_utc)] | None = None
+
+
 class BatchPlan(SourceRange):
-    """One batch. `last_column_id` is the greatest that the target's head knew: greater ids are new columns."""
+    """One batch. `last_column_id` is the greatest that the target's head knew: greater ids are new columns.
+
+    `accepted` is the reason for which a person let a batch pass that was held for its data.
+    """
 
     hop: Hop
     topic: TopicName
@@ -95,6 +105,8 @@ class BatchPlan(SourceRange):
     pii_key_id: str | None
     batch_time: Annotated[datetime, AfterValidator(_in_utc)]
     last_column_id: Annotated[int, Field(ge=0)]
+    accepted: str | None = None
+    selection: ErrorSelection | None = None
 
     @property
     def batch_id(self) -> str:
@@ -126,6 +138,10 @@ class Token(Spec):
     end_snapshot: SnapshotId
     last_day: date | None
     reason: Reason
+
+    @property
+    def hop(self) -> str:
+        return self.batch_id.partition("-")[0]
 
     def summary(self) -> dict[str, str]:
         """The token as properties of a snapshot."""

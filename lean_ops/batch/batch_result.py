@@ -27,6 +27,7 @@ class BatchResult(Spec):
     fingerprints: dict[str, str]
     drift: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...]
+    alerts: tuple[str, ...] = ()
     seconds: dict[str, float]
 
     @classmethod
@@ -40,4 +41,4 @@ class PreparedResult(Spec):
     """What is kept beside the plan before it is published: enough to settle the batch after any crash."""
 
     result: BatchResult
-    columns: str
+    columns: str | None

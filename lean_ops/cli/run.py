@@ -12,7 +12,7 @@ from lean_ops.cli import options, output
 if TYPE_CHECKING:
     from lean_ops.batch.job import JobResult
 
-HOPS = ("standardize",)
+HOPS = ("standardize", "curate")
 
 
 def run(

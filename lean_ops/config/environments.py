@@ -100,6 +100,13 @@ class EnvironmentSpec(Spec):
     sizes: SizesSpec = SizesSpec()
     alerts: EnvironmentAlertsSpec = EnvironmentAlertsSpec()
     mwaa: MwaaSpec | None = None
+    pii_key_id: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9][a-z0-9-]{0,30}$",
+            description="Which key hashes PII columns from now on; rows that are there keep theirs.",
+        ),
+    ] = "1"
 
     @field_validator("engine")
     @classmethod

@@ -28,6 +28,8 @@ _ICEBERG = {
 }
 _INTEGER_BITS = {"int": 31, "bigint": 63}
 _INTEGER_LENGTH = len(str(-(2**63)))
+# No number that means anything is longer; reading millions of digits would take every reader minutes.
+NUMBER_LENGTH = 400
 
 # [0-9] and not \d: Python counts the digits of every script, Spark those of ASCII.
 INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
@@ -39,7 +41,7 @@ ISO_TIMESTAMP = re.compile(
     rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?{_OFFSET}"
 )
 # As many digits as an instant between 2001 and 2286 has, so that one unit is never taken for the other.
-_EPOCH = {"epoch_seconds": re.compile(r"[0-9]{10}"), "epoch_millis": re.compile(r"[0-9]{13}")}
+EPOCH = {"epoch_seconds": re.compile(r"[0-9]{10}"), "epoch_millis": re.compile(r"[0-9]{13}")}
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def is_exact(text: str, column_type: ColumnType, timestamp_format: TimestampForm
     if kind in _INTEGER_BITS:
         return _fits_integer(text, _INTEGER_BITS[kind])
     if kind == "double":
-        return NUMBER.fullmatch(text) is not None and abs(float(text)) != float("inf")
+        return _is_number(text) and abs(float(text)) != float("inf")
     if kind == "boolean":
         return text in ("true", "false")
     if kind == "decimal":
@@ -105,7 +107,7 @@ def is_exact(text: str, column_type: ColumnType, timestamp_format: TimestampForm
         return ISO_DATE.fullmatch(text) is not None and _parses(date.fromisoformat, text)
     if timestamp_format == "iso8601":
         return ISO_TIMESTAMP.fullmatch(text) is not None and _parses(datetime.fromisoformat, text)
-    return _EPOCH[timestamp_format].fullmatch(text) is not None
+    return EPOCH[timestamp_format].fullmatch(text) is not None
 
 
 def _fits_integer(text: str, bits: int) -> bool:
@@ -115,9 +117,13 @@ def _fits_integer(text: str, bits: int) -> bool:
     return -(1 << bits) <= int(text) < (1 << bits)
 
 
+def _is_number(text: str) -> bool:
+    return len(text) <= NUMBER_LENGTH and NUMBER.fullmatch(text) is not None
+
+
 def _fits_decimal(text: str, column_type: ColumnType) -> bool:
     # Counts digits instead of computing, so that neither a rounding context nor a hostile exponent matters.
-    match = NUMBER.fullmatch(text)
+    match = NUMBER.fullmatch(text) if _is_number(text) else None
     if match is None:
         return False
     whole: str = match[1]

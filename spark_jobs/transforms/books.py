@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lean_ops.batch.accounting import OUTCOMES
-from spark_jobs.transforms.identity import IDENTITY, fingerprint
+from spark_jobs.transforms.identity import IDENTITY, fingerprint, hashed
 
 SIDES = ("source", *OUTCOMES)
 
@@ -35,7 +35,7 @@ def totals(entries: DataFrame) -> DataFrame:
     in_source, added = F.col("source") > 0, F.col("added") > 0
     before, errors = F.col("before") > 0, F.col("errors") > 0
     outcomes = added.cast("int") + before.cast("int") + errors.cast("int")
-    return entries.agg(
+    return hashed(entries).agg(
         _total(F.when(in_source, F.col("source"))).alias("source_rows"),
         _count(in_source).alias("source_messages"),
         fingerprint(in_source).alias("source_fingerprint"),
@@ -75,5 +75,9 @@ def _total(value: Column) -> Column:
 
 def tally(identities: DataFrame, name: str) -> dict[str, int]:
     """How many identities there are, and their fingerprint."""
-    row = identities.agg(F.count("*").alias("messages"), fingerprint().alias("fingerprint")).collect()[0]
+    row = (
+        hashed(identities)
+        .agg(F.count("*").alias("messages"), fingerprint().alias("fingerprint"))
+        .collect()[0]
+    )
     return {f"{name}_messages": row.messages, f"{name}_fingerprint": int(row.fingerprint)}

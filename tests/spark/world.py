@@ -19,6 +19,7 @@ from lean_ops.aws.checkpoints import Checkpoints
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
+from lean_ops.aws.secrets import Secrets
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps
@@ -124,6 +125,7 @@ class World:
             leases=leases,
             checkpoints=Checkpoints(dynamodb, names, leases),
             outbox=Outbox(dynamodb, names),
+            secrets=Secrets(None, names),
             steps=steps or Silent(),
         )
 

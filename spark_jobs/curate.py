@@ -1,0 +1,113 @@
+"""Standardized → Curated: typed and governed, one row per key at any delay.
+
+Invariant: every record of the range is current in Curated, superseded there by a greater version of its key, or
+an open error; and Curated depends on the set of valid records only, not on their order, delay or batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lean_ops import naming, tables
+from lean_ops.aws.schema_store import SchemaStore, StoredContract
+from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop
+from lean_ops.batch.job import JobArguments
+from lean_ops.batch.thresholds import Verdict
+from lean_ops.config.topics import TopicSpec
+from lean_ops.contracts.spec import ContractSpec
+from lean_ops.runtime import Runtime
+from lean_ops.tables import TableSpec
+from spark_jobs.curation import DRIVER_ROWS, Curation
+from spark_jobs.entry import main
+from spark_jobs.iceberg import IcebergTable
+from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
+from spark_jobs.record_errors import ErrorLog
+from spark_jobs.transforms.days import slice_of
+
+
+@dataclass(frozen=True)
+class Curate(ReadsSnapshots):
+    """The second hop of a topic."""
+
+    topic: TopicSpec
+    active: StoredContract
+    contracts: SchemaStore
+    pii_key_id: str | None
+    driver_rows: int = DRIVER_ROWS
+    hop: Hop = "curate"
+    selection: ErrorSelection | None = None
+
+    @property
+    def contract_version(self) -> str:
+        return self.active.contract.version
+
+    @property
+    def contract_sha256(self) -> str:
+        return self.active.sha256
+
+    @property
+    def source(self) -> tuple[str, str]:
+        return naming.standardized_table(self.topic.topic)
+
+    @property
+    def target(self) -> tuple[str, str]:
+        return naming.curated_table(self.topic.topic)
+
+    @property
+    def tables(self) -> tuple[TableSpec, ...]:
+        return (
+            tables.standardized(self.topic.topic),
+            self.curated(self.active.contract),
+            tables.ERRORS,
+        )
+
+    def curated(self, contract: ContractSpec) -> TableSpec:
+        return tables.curated(self.topic.topic, contract, self.topic.curated.partitioning)
+
+    def contract(self, plan: BatchPlan) -> ContractSpec:
+        """The contract that the plan was made with, whatever is active by now."""
+        if plan.contract_sha256 == self.active.sha256:
+            return self.active.contract
+        pinned = self.contracts.pinned(plan.topic, plan.contract_version, plan.contract_sha256)
+        return pinned.contract
+
+    def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Curation:
+        """The batch under its contract and its key."""
+        contract = self.contract(batch.plan)
+        personal = any(column.pii for column in contract.payload_columns)
+        key = ports.secrets.pii_key(batch.plan.pii_key_id) if personal else None
+        return Curation(spark, batch, ports, contract, self.curated(contract), key, self.driver_rows)
+
+    def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
+        plan = batch.plan
+
+        def judge(verdict: Verdict) -> None:
+            if plan.accepted is None:
+                verdict.check(plan.settings.quality, topic=plan.topic, batch_id=plan.batch_id)
+
+        return self.curation(spark, batch, ports).stage(_rows(batch.source, plan), judge)
+
+    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+        """Records of the range that had failed before and are valid now are open no longer."""
+        log = ErrorLog(spark, ports.catalog, batch.plan, batch.days)
+        log.resolve(_rows(batch.source, batch.plan))
+
+
+def _rows(source: IcebergTable, plan: BatchPlan) -> DataFrame:
+    """The records of the plan's range."""
+    if plan.start_snapshot is None:
+        return slice_of(source.at(plan.end_snapshot), plan)
+    return slice_of(source.between(plan.start_snapshot, plan.end_snapshot), plan)
+
+
+def curate(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> Curate:
+    """The hop of a topic under its active contract."""
+    active = contracts.active(arguments.topic.topic)
+    return Curate(arguments.topic, active, contracts, runtime.environment.pii_key_id)
+
+
+if __name__ == "__main__":
+    sys.exit(main("curate", curate, sys.argv[1:]))

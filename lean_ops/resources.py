@@ -63,6 +63,7 @@ FUNCTIONS = {
         FunctionSettings("firehose_errors", 1024, 300, every_seconds=900),
         FunctionSettings("breaker_controller", 256, 60, every_seconds=60),
         FunctionSettings("schema_validator", 512, 300, every_seconds=300),
+        FunctionSettings("topic_discovery", 512, 60),
     )
 }
 
@@ -104,6 +105,7 @@ SCHEMA_PREFIX = "schemas/"
 DLQ_ARCHIVE_PREFIX = "dlq-archive/"
 FIREHOSE_ERROR_PREFIX = "firehose-errors/"
 OVERSIZE_PREFIX = "oversize/"
+DISCOVERY_PREFIX = "discovery/"
 JOB_RESULT_PREFIX = "job-results/"
 
 
@@ -118,4 +120,5 @@ class ObjectRule:
 OBJECT_RULES = (
     ObjectRule(f"{FIREHOSE_ERROR_PREFIX}*", "firehose_errors"),
     ObjectRule(f"{SCHEMA_PREFIX}*/pending/schema.json", "schema_validator"),
+    ObjectRule(f"{DISCOVERY_PREFIX}*.json", "topic_discovery"),
 )

@@ -157,7 +157,7 @@ class _Deployment:
             known_topics=() if entry else tuple(each.topic for each in self._ports.registry.all()),
             pending=handed_in,
             active=in_place,
-            registered=self._registered(entry),
+            registered=self._registered(entry, in_place),
             registered_sha256=entry.sha256 if entry else None,
             keys=entry.keys if entry else None,
             was_in_force=handed_in is not None and handed_in.is_rollback and self._is_archived(handed_in),
@@ -172,9 +172,11 @@ class _Deployment:
         is_rollback = found.metadata.get(INTENT) == deployment.ROLLBACK
         return ContractFile(address, sha256, result.contract, result.findings, is_rollback)
 
-    def _registered(self, entry: RegistryEntry | None) -> ContractSpec | None:
+    def _registered(self, entry: RegistryEntry | None, active: ContractFile | None) -> ContractSpec | None:
         if entry is None or entry.version is None or entry.sha256 is None:
             return None
+        if active is not None and active.sha256 == entry.sha256:
+            return active.contract
         try:
             return self._store.pinned(self._topic, entry.version, entry.sha256).contract
         except NotFoundError:

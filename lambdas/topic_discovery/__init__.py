@@ -1,0 +1,1 @@
+"""Tells which topics the source has."""

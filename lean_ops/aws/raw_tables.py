@@ -57,6 +57,17 @@ def messages(catalog: Catalog, topic: str) -> tuple[int, set[Identity]]:
     return rows, found
 
 
+def sample(catalog: Catalog, topic: str, count: int) -> list[str]:
+    """So many of a topic's payloads, whichever are found first."""
+    try:
+        table = catalog.load_table(naming.raw_table(topic))
+    except NoSuchTableError:
+        return []
+    found = table.scan(selected_fields=("json_payload",), limit=count).to_arrow()
+    payloads: list[str] = found["json_payload"].to_pylist()
+    return payloads
+
+
 def rows_in(catalog: Catalog, path: str) -> Iterator[dict[str, Any]]:
     """The rows of a data file that Firehose wrote and could not commit, `publish_time` in microseconds.
 

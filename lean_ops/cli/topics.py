@@ -1,4 +1,4 @@
-"""`lean-ops topics`: list, validate, new, onboard, pause, resume."""
+"""`lean-ops topics`: list, validate, new, onboard, discover, pause, resume."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from lean_ops.cli import options, output
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyiceberg.catalog import Catalog
+
     from lean_ops.aws.registry import Registry
+    from lean_ops.config.repository import Repository
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the next person reads it.")]
@@ -105,6 +108,51 @@ def onboard(
     entries = [entry for entry in registry.all() if entry.topic in specs]
     rows = [{"topic": entry.topic, "status": entry.status.value, "open": entry.open} for entry in entries]
     output.records(rows, as_json=as_json)
+
+
+@app.command()
+def discover(
+    *,
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Write the files that topics lack, guessed from RAW.")
+    ] = False,
+    sample: Annotated[int, typer.Option(min=1, help="Records to guess from.")] = 1000,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
+) -> None:
+    """Show the topics of the source: when they were seen, and whether they are onboarded."""
+    from lean_ops.aws import clients
+    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.aws.discovery import seen
+    from lean_ops.aws.outbox import Outbox
+
+    runtime, registry = options.runtime(root, env), _registry(root, env)
+    onboarded = [entry.topic for entry in registry.all()]
+    catalog = open_catalog(runtime.environment, runtime.home)
+    found = seen(catalog, Outbox(clients.client(runtime, "dynamodb"), runtime.names), onboarded)
+    if not propose:
+        output.records([each.as_dict() for each in found], as_json=as_json)
+        return
+    repository = options.repository(root)
+    names = sorted({*onboarded, *(each.topic for each in found)})
+    files = [file for name in names for file in _proposed(repository, catalog, name, sample)]
+    output.records([{"file": file} for file in files], as_json=as_json)
+    output.talk("next: review them, then lean-ops topics validate" if files else "no topic lacks a file")
+
+
+def _proposed(repository: Repository, catalog: Catalog, topic: str, count: int) -> list[str]:
+    """The files that were written for a topic; none for a name that cannot be one."""
+    from lean_ops.aws.raw_tables import sample
+    from lean_ops.contracts.inference import guess
+    from lean_ops.contracts.proposal import propose
+    from lean_ops.naming import topic_name_fault
+
+    if topic_name_fault(topic) is not None:
+        output.talk(f"{topic}: no legal topic name, propose one by hand")
+        return []
+    written = propose(repository, topic, guess(topic, sample(catalog, topic, count)))
+    return [path.relative_to(repository.root).as_posix() for path in written]
 
 
 @app.command()

@@ -84,9 +84,10 @@ class Curate(ReadsSnapshots):
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         plan = batch.plan
 
-        def judge(verdict: Verdict) -> None:
+        def judge(verdict: Verdict) -> tuple[str, ...]:
             if plan.accepted is None:
                 verdict.check(plan.settings.quality, topic=plan.topic, batch_id=plan.batch_id)
+            return verdict.alerts(plan.settings.quality, plan.topic)
 
         return self.curation(spark, batch, ports).stage(_rows(batch.source, plan), judge)
 

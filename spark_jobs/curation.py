@@ -15,6 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lean_ops import naming
 from lean_ops.aws import lake
 from lean_ops.batch.curated_books import CuratedBooks
 from lean_ops.batch.thresholds import Verdict
@@ -47,12 +48,15 @@ class Curation:
     key: bytes | None
     driver_rows: int = DRIVER_ROWS
 
-    def stage(self, rows: DataFrame, judge: Callable[[Verdict], None]) -> Staged:
-        """Invalid records to `errors`, the others to the branch; then both are counted back."""
+    def stage(self, rows: DataFrame, judge: Callable[[Verdict], tuple[str, ...]]) -> Staged:
+        """Invalid records to `errors`, the others to the branch; then both are counted back.
+
+        `judge` stops a batch before anything of it is written, or says what should be heard about it.
+        """
         steps = self.ports.steps
         with steps("validate"):
             checked, verdict = self._checked(rows)
-        judge(verdict)
+        alerts = judge(verdict)
         try:
             with steps("write_errors"):
                 if verdict.invalid:
@@ -77,7 +81,6 @@ class Curation:
         with steps("audit"):
             snapshots = self.batch.target.staged(self.batch.branch, self.batch.head, 2 if cases else 1)
             books, standing = self._audit(rows, found, known, snapshots)
-        limits = self.batch.plan.settings.quality
         return Staged(
             books=books,
             offenders=lambda: _offenders(standing),
@@ -85,7 +88,7 @@ class Curation:
             counts={"invalid_rows": verdict.invalid, "cde_violations": verdict.cde_violations},
             drift=(),
             warnings=(),
-            alerts=verdict.alerts(limits, self.batch.plan.topic),
+            alerts=alerts,
         )
 
     @property
@@ -98,7 +101,8 @@ class Curation:
 
     def _checked(self, rows: DataFrame) -> tuple[DataFrame, Verdict]:
         """The rows with their values and violations, computed once."""
-        places = _places(self.ports.catalog.load_table(self._source))
+        standardized = naming.standardized_table(self.batch.plan.topic)
+        places = _places(self.ports.catalog.load_table(standardized))
         checked = validation.validated(rows, self.contract, places)
         personal = [column.name for column in self.contract.payload_columns if column.pii]
         if self._few:
@@ -117,11 +121,6 @@ class Curation:
             F.count_if(CDE_VIOLATED).alias("cde"),
         ).collect()[0]
         return checked, Verdict(counted.records, counted.invalid, counted.cde)
-
-    @property
-    def _source(self) -> tuple[str, str]:
-        database, _, name = self.batch.source.name.partition(".")
-        return database, name
 
     def _pinned(self, frame: DataFrame) -> DataFrame:
         """Computed once: what is decided here must not be decided again when the tables have changed."""
@@ -160,7 +159,7 @@ class Curation:
                 "contract_version": F.lit(self.batch.plan.contract_version),
             }
         )
-        absent = {name: F.lit(None).cast("string") for name in self._names if name not in rows.columns}
+        absent = {name: F.lit(None) for name in self._names if name not in rows.columns}
         return rows.withColumns(absent).select(*self._names)
 
     def _update(self, rows: DataFrame, moved: DataFrame, cases: Mapping[str, tuple[str, ...]]) -> None:

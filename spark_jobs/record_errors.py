@@ -22,7 +22,16 @@ from spark_jobs.transforms.days import published_on
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.validation import VIOLATIONS
 
-_LATEST = ("attempt", "status", "error_code", "column_name", "rule", "contract_version", "batch_id")
+_LATEST = (
+    "attempt",
+    "status",
+    "error_code",
+    "column_name",
+    "rule",
+    "contract_version",
+    "batch_id",
+    "detected_at",
+)
 _VIOLATION = "array<struct<code:string,column:string,rule:string>>"
 
 

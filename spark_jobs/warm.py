@@ -27,11 +27,13 @@ from lean_ops.batch.job import JobArguments
 from lean_ops.batch.steps import log_line
 from lean_ops.batch.warm_spark import short_path, socket_file
 from lean_ops.runtime import Runtime
+from spark_jobs.curate import curate
 from spark_jobs.entry import WorkOf, run_job
+from spark_jobs.replay_errors import replay_errors
 from spark_jobs.session import build_session
 from spark_jobs.standardize import standardize
 
-JOBS: dict[str, WorkOf] = {"standardize": standardize}
+JOBS: dict[str, WorkOf] = {"standardize": standardize, "curate": curate, "replay": replay_errors}
 _AT_ONCE = 2
 
 

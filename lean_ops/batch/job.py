@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from lean_ops.batch.batch_plan import ErrorSelection
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.config.specs import Spec
 from lean_ops.config.topics import TopicSpec
@@ -17,7 +18,8 @@ ErrorClass = Literal["retryable", "data_fault", "state_unknown", "fatal"]
 class JobArguments(Spec):
     """The topic as it was reviewed, and how much of its backlog one run takes at most.
 
-    With `until_snapshot`, later snapshots of the source do not exist for this run.
+    With `until_snapshot`, later snapshots of the source do not exist for this run. A replay of errors takes those
+    of its `selection`.
     """
 
     topic: TopicSpec
@@ -25,6 +27,7 @@ class JobArguments(Spec):
     bite_records: Annotated[int, Field(ge=1)] = 2_000_000
     bite_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     until_snapshot: Annotated[int, Field(gt=0)] | None = None
+    selection: ErrorSelection | None = None
 
 
 class JobFailure(Spec):

@@ -183,7 +183,7 @@ def _next_range(facts: Facts, position: _Position, day_volumes: DayVolumes) -> S
         first_day=position.first_day,
         reason=position.reason,
     )
-    slice_ = _bite_of_days(rest, day_volumes(position.start, end), facts.bite)
+    slice_ = bite_of_days(rest, day_volumes(position.start, end), facts.bite)
     if slice_ is None and position.end is not None:
         return _bite_of_snapshots(facts, end, day_volumes)
     return slice_
@@ -200,11 +200,11 @@ def _bite_of_snapshots(facts: Facts, start: int, day_volumes: DayVolumes) -> Sou
         return None
     whole = SourceRange(start_snapshot=start, end_snapshot=end, reason="incremental")
     if taken.exceeds(facts.bite):
-        return _bite_of_days(whole, day_volumes(start, end), facts.bite)
+        return bite_of_days(whole, day_volumes(start, end), facts.bite)
     return whole
 
 
-def _bite_of_days(rest: SourceRange, volumes: Mapping[date, Volume], bite: Volume) -> SourceRange | None:
+def bite_of_days(rest: SourceRange, volumes: Mapping[date, Volume], bite: Volume) -> SourceRange | None:
     """As many days of what is left as make a bite, in ascending order, but at least one."""
     taken, last_day = Volume(), None
     for day in sorted(day for day, volume in volumes.items() if volume.records and rest.takes(day)):

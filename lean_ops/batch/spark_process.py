@@ -27,19 +27,25 @@ def run(
     listener: Listener,
     on_start: Callable[[int], None] = lambda _: None,
 ) -> JobResult:
-    """Start the job, pass its structured log lines on as they come, and return its answer.
+    """Run a hop's job to its end."""
+    text = answer(MODULES.get(hop, hop), arguments.model_dump_json(), variables, listener, on_start)
+    return JobResult.model_validate_json(text)
+
+
+def answer(
+    module: str,
+    arguments: str,
+    variables: Mapping[str, str],
+    listener: Listener,
+    on_start: Callable[[int], None] = lambda _: None,
+) -> str:
+    """Start a job, pass its structured log lines on as they come, and return its answer.
 
     `on_start` hears the number of the job's process group, for whoever may have to end it.
     """
     parent = os.getpid()
     process = subprocess.Popen(  # noqa: S603
-        [
-            sys.executable,
-            "-m",
-            f"spark_jobs.{MODULES.get(hop, hop)}",
-            "--arguments",
-            arguments.model_dump_json(),
-        ],
+        [sys.executable, "-m", f"spark_jobs.{module}", "--arguments", arguments],
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -51,19 +57,19 @@ def run(
     try:
         on_start(process.pid)
         noise = _listen(process.stderr or (), listener)
-        answer = (process.stdout.read() if process.stdout else "").splitlines()
+        told = (process.stdout.read() if process.stdout else "").splitlines()
         process.wait()
     finally:
         # The JVM is in the same group: whatever ends this wait ends it too.
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    if not answer:
+    if not told:
         raise RetryableError(
-            f"the {hop} job ended with code {process.returncode} and no answer:\n{''.join(noise)}",
+            f"the {module} job ended with code {process.returncode} and no answer:\n{''.join(noise)}",
             next_step="lean-ops doctor",
         )
-    return JobResult.model_validate_json(answer[-1])
+    return told[-1]
 
 
 def _listen(lines: Iterable[str], listener: Listener) -> list[str]:

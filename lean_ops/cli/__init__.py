@@ -6,7 +6,22 @@ import sys
 
 import typer
 
-from lean_ops.cli import dlq, doctor, explain, local, ops, output, run, schema, send, sql, topics, verify
+from lean_ops.cli import (
+    batch,
+    dlq,
+    doctor,
+    explain,
+    local,
+    ops,
+    output,
+    replay,
+    run,
+    schema,
+    send,
+    sql,
+    topics,
+    verify,
+)
 from lean_ops.errors import LeanOpsError
 
 app = typer.Typer(
@@ -22,6 +37,8 @@ app.add_typer(schema.app, name="schema")
 app.add_typer(local.app, name="local")
 app.add_typer(ops.app, name="ops")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(batch.app, name="batch")
+app.add_typer(replay.app, name="replay")
 app.add_typer(dlq.firehose_app, name="firehose")
 app.command()(doctor.doctor)
 app.command()(send.send)

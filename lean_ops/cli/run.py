@@ -10,7 +10,9 @@ import typer
 from lean_ops.cli import options, output
 
 if TYPE_CHECKING:
-    from lean_ops.batch.job import JobResult
+    from lean_ops.batch.batch_result import BatchResult
+    from lean_ops.batch.job import JobArguments, JobResult
+    from lean_ops.runtime import Runtime
 
 HOPS = ("standardize", "curate")
 
@@ -26,29 +28,41 @@ def run(
     from lean_ops.aws import clients
     from lean_ops.aws.schema_store import SchemaStore
     from lean_ops.batch.job import JobArguments
-    from lean_ops.batch.spark_process import run as run_job
     from lean_ops.config.repository import load_topic
 
     if hop is not None and hop not in HOPS:
         raise typer.BadParameter(f"{hop!r}: one of {', '.join(HOPS)}")
     runtime = options.runtime(root, env)
     arguments = JobArguments(topic=load_topic(options.repository(root), topic))
-    variables = {**runtime.variables(), **clients.variables(runtime)}
-    SchemaStore(clients.client(runtime, "s3"), runtime.names).active(
-        topic
-    )  # told before Spark takes its time
+    # Told before Spark takes its time.
+    SchemaStore(clients.client(runtime, "s3"), runtime.names).active(topic)
     results = []
     for name in (hop,) if hop else HOPS:
-        output.talk(f"{topic}: {name}, starting Spark")
-        results.append(run_job(name, arguments, variables, _progress))
-        if not as_json:
-            _print(results[-1])
+        results.append(run_hop(name, arguments, runtime, as_json=as_json))
         if results[-1].failure is not None:
             break
     if as_json:
         output.data([result.model_dump(mode="json") for result in results])
     failed = any(result.failure is not None for result in results)
     raise typer.Exit(output.FINDINGS if failed else output.FINE)
+
+
+def run_hop(hop: str, arguments: JobArguments, runtime: Runtime, *, as_json: bool) -> JobResult:
+    """One hop to its end, on the warm Spark process if there is one; prints what it did."""
+    from lean_ops.aws import clients
+    from lean_ops.batch import spark_process
+    from lean_ops.batch.warm_spark import WarmJob
+
+    warm = WarmJob(runtime.home)
+    if warm.taken:
+        result = warm.run(hop, arguments, _progress)
+    else:
+        output.talk(f"{arguments.topic.topic}: {hop}, starting Spark")
+        variables = {**runtime.variables(), **clients.variables(runtime)}
+        result = spark_process.run(hop, arguments, variables, _progress)
+    if not as_json:
+        _print(result)
+    return result
 
 
 def _progress(step: dict[str, Any]) -> None:
@@ -58,11 +72,9 @@ def _progress(step: dict[str, Any]) -> None:
 
 def _print(result: JobResult) -> None:
     for batch in result.batches:
-        counts = batch.counts
-        output.line(
-            f"{batch.batch_id}: {counts['source_rows']} rows: {counts['added_rows']} added, "
-            f"{counts['redelivered_rows']} redelivered, {counts['error_messages']} parse errors"
-        )
+        output.line(f"{batch.batch_id}: {_outcomes(batch)}")
+        for alert in batch.alerts:
+            output.line(f"  alert: {alert}")
         for warning in batch.warnings:
             output.line(f"  warning: {warning}")
         for event in batch.drift:
@@ -75,3 +87,17 @@ def _print(result: JobResult) -> None:
         output.talk(
             f"{result.topic}: {result.hop} {'has caught up' if result.caught_up else 'has more to do'}"
         )
+
+
+def _outcomes(batch: BatchResult) -> str:
+    counts = batch.counts
+    if batch.hop == "standardize":
+        return (
+            f"{counts['source_rows']} rows: {counts['added_rows']} added, "
+            f"{counts['redelivered_rows']} redelivered, {counts['error_messages']} parse errors"
+        )
+    return (
+        f"{counts['source_rows']} records: {counts['added_rows']} keys added, "
+        f"{counts['updated_rows']} updated, {counts['superseded_messages']} superseded, "
+        f"{counts['error_messages']} errors"
+    )

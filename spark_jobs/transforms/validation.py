@@ -81,7 +81,7 @@ def _of_column(column: ColumnSpec, index: int) -> list[tuple[Code, Column]]:
     value = F.when(text.isNotNull(), shown)
     wrong, found = text.isNotNull() & F.col(column.name).isNull(), []
     if column.cde:
-        blank = F.coalesce(F.trim(text) == "", F.lit(True))
+        blank = F.coalesce(text.rlike(r"(?U)\A\s*\z"), F.lit(True))
         wrong = wrong & ~blank
         found.append(_violation(blank, "CDE_MISSING", column.name, "cde", value))
     elif column.required:

@@ -1,0 +1,99 @@
+"""Open errors once more, under the active contract: what is valid now merges into Curated, the rest says why not.
+
+Invariant: a record is resolved only after it is visible in Curated, or superseded there. So whatever is lost on
+the way, a record is open or accounted for, and replaying it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from pyiceberg.table import Table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lean_ops import naming, tables
+from lean_ops.aws import lake
+from lean_ops.aws.checkpoints import State
+from lean_ops.aws.open_errors import by_day, open_errors
+from lean_ops.aws.schema_store import SchemaStore
+from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop, SourceRange
+from lean_ops.batch.job import JobArguments
+from lean_ops.batch.next_batch import Decision, Finish, NothingNew, Read, Replay, Volume, bite_of_days
+from lean_ops.runtime import Runtime
+from spark_jobs.curate import Curate
+from spark_jobs.entry import main
+from spark_jobs.iceberg import IcebergTable
+from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, Staged
+from spark_jobs.record_errors import ErrorLog, is_open
+from spark_jobs.transforms.days import published_on, slice_of
+from spark_jobs.transforms.identity import IDENTITY
+
+
+@dataclass(frozen=True)
+class ReplayErrors(Curate):
+    """The open errors of a topic that were last tried before `asked_at`."""
+
+    hop: Hop = "replay"
+    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def source(self) -> tuple[str, str]:
+        return tables.ERRORS.identifier
+
+    def decide(self, source: Table, target: Table, state: State, bite: Volume) -> Decision:
+        plan, token = state.open_plan, lake.newest_token(target, replay=True)
+        if plan is not None and token is not None and plan.batch_id == token.batch_id:
+            return Finish(plan)
+        if plan is not None and source.snapshot_by_id(plan.end_snapshot) is not None:
+            return Replay(plan)
+        found = open_errors(source, self.topic.topic, self.selection)
+        waiting = by_day(each for each in found if each.detected_at < self.asked_at)
+        everything = SourceRange(start_snapshot=None, end_snapshot=lake.head(source), reason="first_read")
+        some = bite_of_days(everything, waiting, bite)
+        return NothingNew() if some is None else Read(some)
+
+    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+        chosen = open_errors(source, plan.topic, plan.selection, plan.end_snapshot)
+        return {day: volume for day, volume in by_day(chosen).items() if plan.takes(day)}
+
+    def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
+        rows = _rows(spark, ErrorLog(spark, ports.catalog, batch.plan, batch.days))
+        return self.curation(spark, batch, ports).stage(rows, lambda _: ())
+
+    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+        log = ErrorLog(spark, ports.catalog, batch.plan, batch.days)
+        log.resolve(_rows(spark, log))
+
+
+def _rows(spark: SparkSession, log: ErrorLog) -> DataFrame:
+    """The Standardized rows of the plan's errors: it is them that are valid or not, never a copy."""
+    plan, standardized = log.plan, IcebergTable(spark, naming.standardized_table(log.plan.topic))
+    rows = standardized.at(standardized.head).where(published_on(log.days))
+    latest = log.latest(plan.end_snapshot)
+    if latest is None:
+        return rows.limit(0)
+    chosen, asked = slice_of(latest.where(is_open()), plan), plan.selection or ErrorSelection()
+    if asked.error_code is not None:
+        chosen = chosen.where(F.col("error_code") == asked.error_code)
+    if asked.since is not None:
+        chosen = chosen.where(F.col("detected_at") >= F.lit(asked.since))
+    return rows.join(F.broadcast(chosen.select(*IDENTITY)), on=IDENTITY, how="left_semi")
+
+
+def replay_errors(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> ReplayErrors:
+    """The replay of a topic under its active contract."""
+    return ReplayErrors(
+        arguments.topic,
+        contracts.active(arguments.topic.topic),
+        contracts,
+        runtime.environment.pii_key_id,
+        selection=arguments.selection,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("replay", replay_errors, sys.argv[1:]))

@@ -49,6 +49,8 @@ def main(home: Path) -> None:
     """Become Postgres: `python -m local.postgres`, a child of the local stack."""
     place, parent = folder(home), os.getppid()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if place.parent != home and not (home / "postgres").is_symlink():
+        (home / "postgres").symlink_to(place)  # by which `lean-ops local reset` finds it
     binaries = _binaries(place)
     if os.geteuid() == 0:
         _become_nobody(place)

@@ -49,9 +49,13 @@ def failure_behind(error: BaseException | str | None) -> JobFailure:
         return error.failure
     if isinstance(error, Exception):
         return failure_of(error)
-    # Airflow itself ended the task: nobody knows how far it got.
-    text = str(error) if error else "the task ended without a word"
-    return JobFailure(error_class="state_unknown", error="TaskLost", message=text, next_step="")
+    # Airflow cut the task off: nobody knows how far it got.
+    return JobFailure(
+        error_class="state_unknown",
+        error=type(error).__name__ if isinstance(error, BaseException) else "TaskLost",
+        message=str(error) if error else "the task ended without a word",
+        next_step="",
+    )
 
 
 def checked(result: JobResult) -> JobResult:

@@ -13,6 +13,7 @@ from dags.factory import release
 from dags.factory.asked import asked_by
 from dags.factory.failures import told_to_airflow
 from lean_ops import gates
+from lean_ops.config.topics import TopicSpec
 from lean_ops.gates import Asked, Gate, TopicFacts
 
 GATE_KEY = "gate"
@@ -24,7 +25,7 @@ class GateTask(BaseOperator):
     ui_color = "#f4e8c1"
     decide: Callable[[TopicFacts, Asked], Gate]
 
-    def __init__(self, *, topic: str, **options: Any) -> None:
+    def __init__(self, *, topic: TopicSpec, **options: Any) -> None:
         super().__init__(**options)
         self.topic = topic
 

@@ -13,6 +13,7 @@ from dags.factory.gating import GATE_KEY
 from lean_ops import naming
 from lean_ops.batch.job import JobResult
 from lean_ops.batch.run_record import RunFacts, run_event, run_metrics
+from lean_ops.config.topics import TopicSpec
 from lean_ops.gates import TopicFacts
 
 GATES = ("schema_gate", "curated_gate")
@@ -33,8 +34,8 @@ def topic_alias(topic: str) -> AssetAlias:
 class Settle(BaseOperator):
     """Runs whatever happened before it; as a teardown it does not decide whether the run has succeeded."""
 
-    def __init__(self, *, topic: str, **options: Any) -> None:
-        super().__init__(outlets=[topic_alias(topic)], **options)
+    def __init__(self, *, topic: TopicSpec, **options: Any) -> None:
+        super().__init__(outlets=[topic_alias(topic.topic)], **options)
         self.topic = topic
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -51,8 +52,8 @@ class Settle(BaseOperator):
             cloudwatch = client(runtime, "cloudwatch")
             metrics.publish(cloudwatch, runtime.environment.name, run_metrics(facts), now)
         if facts.published:
-            events = context["outlet_events"][topic_alias(self.topic)]
-            events.add(topic_asset(self.topic), extra={"batches": list(facts.published)})
+            events = context["outlet_events"][topic_alias(self.topic.topic)]
+            events.add(topic_asset(self.topic.topic), extra={"batches": list(facts.published)})
         return {"status": facts.status, "batches": facts.published, "lag_seconds": round(lag, 1)}
 
     def _facts(self, context: Context, lag: float, now: datetime) -> RunFacts:
@@ -61,7 +62,7 @@ class Settle(BaseOperator):
         gates = ti.xcom_pull(task_ids=list(GATES), key=GATE_KEY)
         answers = ti.xcom_pull(task_ids=list(HOPS))
         return RunFacts(
-            topic=self.topic,
+            topic=self.topic.topic,
             run_id=ti.run_id,
             attempt=ti.try_number,
             due=run.run_after,

@@ -56,7 +56,7 @@ class SparkJob(BaseOperator):
         from lean_ops.aws.gate_facts import gate_reader
 
         asked = asked_by(context["params"])
-        facts = gate_reader(release.runtime()).facts(self.topic.topic)
+        facts = gate_reader(release.runtime()).facts(self.topic)
         hop = facts.standardize if self.hop == "standardize" else facts.curate
         if hop is None or asked.hop not in ("all", self.hop):
             return Gate(open=False, reason=f"{self.hop} was not asked for")

@@ -53,12 +53,12 @@ def build_topic_dag(topic: TopicSpec, environment: EnvironmentSpec) -> DAG:
             "on_failure_callback": alert_failure,
         },
     ) as dag:
-        gate = SchemaGate(task_id="schema_gate", topic=name)
+        gate = SchemaGate(task_id="schema_gate", topic=topic)
         tables = EnsureTables(task_id="ensure_tables", topic=topic)
         standardize = ENGINES[kind](task_id="standardize", hop="standardize", **job)
-        curated = CuratedGate(task_id="curated_gate", topic=name)
+        curated = CuratedGate(task_id="curated_gate", topic=topic)
         curate = ENGINES[kind](task_id="curate", hop="curate", **job)
-        settle = Settle(task_id="settle", topic=name).as_teardown()
+        settle = Settle(task_id="settle", topic=topic).as_teardown()
         gate >> tables >> standardize >> curated >> curate >> settle
     # Last, so that Airflow does not copy them into every task: that is a third of what it stores of a DAG.
     dag.params = params()

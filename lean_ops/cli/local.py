@@ -148,7 +148,9 @@ def reset(
     if not yes:
         typer.confirm(f"Remove {', '.join(path.name for path in present)} from {home}?", abort=True, err=True)
     for path in present:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path.resolve())  # a database may be kept elsewhere, behind a link
+        path.unlink(missing_ok=True)
     output.talk(f"removed {len(present)} entries from {home}")
 
 

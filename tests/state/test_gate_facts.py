@@ -17,8 +17,10 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.gate_facts import GateReader
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.registry import Registry
-from lean_ops.batch.batch_plan import SourceRange, Token
+from lean_ops.batch.batch_plan import Hop, SourceRange, Token, spec_sha256
+from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts.spec import ContractSpec
+from lean_ops.errors import DataFaultError
 from lean_ops.naming import Names
 from lean_ops.tables import TableSpec
 from tests.batch_plans import plan_of
@@ -29,6 +31,7 @@ CONTRACT = ContractSpec(
     envelope_columns=("message_id", "idempotency_key", "publish_time", "period_reference"),
     payload_columns=(),
 )
+ORDERS = TopicSpec(topic="orders", owner="sales", description="Orders.")
 VALUES: dict[str, Any] = {"string": "x", "timestamptz": datetime(2026, 11, 18, tzinfo=UTC), "long": 1}
 
 
@@ -57,14 +60,18 @@ def append(catalog: Catalog, spec: TableSpec, token: Token | None = None) -> Tab
     return table
 
 
-def everything_of(source: Table) -> Token:
+def everything_of(source: Table, hop: Hop) -> Token:
     return Token(
-        batch_id="b", start_snapshot=None, end_snapshot=lake.head(source), last_day=None, reason="first_read"
+        batch_id=f"{hop}-orders-1-2",
+        start_snapshot=None,
+        end_snapshot=lake.head(source),
+        last_day=None,
+        reason="first_read",
     )
 
 
 def test_a_topic_without_tables_has_nothing_to_do(reader: GateReader) -> None:
-    facts = reader.facts("orders")
+    facts = reader.facts(ORDERS)
     assert facts.entry is None
     assert facts.standardize.waiting == ""
     assert facts.curate is None
@@ -72,34 +79,34 @@ def test_a_topic_without_tables_has_nothing_to_do(reader: GateReader) -> None:
 
 def test_a_created_table_without_rows_is_no_news(reader: GateReader, catalog: Catalog) -> None:
     ensure_table(catalog, tables.raw("orders"))
-    assert reader.facts("orders").standardize.waiting == ""
+    assert reader.facts(ORDERS).standardize.waiting == ""
 
 
 def test_raw_is_ahead_until_a_batch_has_read_it(reader: GateReader, catalog: Catalog) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     raw = append(catalog, tables.raw("orders"))
-    waiting = reader.facts("orders").standardize
+    waiting = reader.facts(ORDERS).standardize
     assert waiting.waiting
     assert waiting.waiting_since is not None
     assert before < waiting.waiting_since < datetime.now(UTC)
-    append(catalog, tables.standardized("orders"), everything_of(raw))
-    done = reader.facts("orders").standardize
+    append(catalog, tables.standardized("orders"), everything_of(raw, "standardize"))
+    done = reader.facts(ORDERS).standardize
     assert (done.waiting, done.waiting_since) == ("", None)
     append(catalog, tables.raw("orders"))
-    assert reader.facts("orders").standardize.waiting
+    assert reader.facts(ORDERS).standardize.waiting
 
 
 def test_curated_is_behind_only_where_there_is_a_curated_table(reader: GateReader, catalog: Catalog) -> None:
     raw = append(catalog, tables.raw("orders"))
-    standardized = append(catalog, tables.standardized("orders"), everything_of(raw))
-    assert reader.facts("orders").curate is None
+    standardized = append(catalog, tables.standardized("orders"), everything_of(raw, "standardize"))
+    assert reader.facts(ORDERS).curate is None
     curated = tables.curated("orders", CONTRACT, "period")
     ensure_table(catalog, curated)
-    behind = reader.facts("orders").curate
+    behind = reader.facts(ORDERS).curate
     assert behind is not None
     assert behind.waiting
-    append(catalog, curated, everything_of(standardized))
-    level = reader.facts("orders").curate
+    append(catalog, curated, everything_of(standardized, "curate"))
+    level = reader.facts(ORDERS).curate
     assert level is not None
     assert level.waiting == ""
 
@@ -111,4 +118,25 @@ def test_an_open_plan_is_work(
     ensure_table(catalog, tables.standardized("orders"))
     plan = plan_of(SourceRange(start_snapshot=None, end_snapshot=lake.head(raw), reason="first_read"))
     checkpoints.open_plan(leases.acquire("orders", "me", 60, 0), plan)
-    assert reader.facts("orders").standardize.waiting == f"batch {plan.batch_id} is open"
+    assert reader.facts(ORDERS).standardize.waiting == f"batch {plan.batch_id} is open"
+
+
+def test_a_held_hop_says_so_until_contract_or_topic_file_have_changed(
+    reader: GateReader, catalog: Catalog, leases: Leases
+) -> None:
+    raw = append(catalog, tables.raw("orders"))
+    ensure_table(catalog, tables.standardized("orders"))
+    source = SourceRange(start_snapshot=None, end_snapshot=lake.head(raw), reason="first_read")
+    plan = plan_of(source).model_copy(update={"spec_sha256": spec_sha256(ORDERS)})
+    claim = leases.acquire("orders", "me", 60, 0)
+    registry, checkpoints, now = reader.registry, reader.checkpoints, datetime.now(UTC)
+    registry.declare(ORDERS, now)
+    registry.activate(claim, "1.0", plan.contract_sha256, ORDERS.keys, now)
+    checkpoints.open_plan(claim, plan)
+    checkpoints.hold(claim, plan, DataFaultError("40 of 100 records lack their key"), now)
+    held = reader.facts(ORDERS).standardize.held
+    assert "40 of 100 records lack their key" in held
+    assert f"lean-ops batch accept {plan.batch_id}" in held
+    assert not reader.facts(ORDERS.model_copy(update={"owner": "logistics"})).standardize.held
+    registry.activate(claim, "1.1", "c" * 64, ORDERS.keys, now)
+    assert not reader.facts(ORDERS).standardize.held

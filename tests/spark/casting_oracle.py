@@ -16,6 +16,7 @@ Value = str | int | float | bool | Decimal | date | None
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 BITS = {"int": 31, "bigint": 63}
+LONGEST_NUMBER = 400
 DIGITS = frozenset("0123456789")
 UNITS = {"epoch_seconds": (10, 1_000_000), "epoch_millis": (13, 1000)}
 
@@ -49,6 +50,7 @@ def _require(fact: bool) -> None:
 
 
 def _require_json_number(text: str) -> None:
+    _require(len(text) <= LONGEST_NUMBER)
     _require(judge(f'{{"n":{text}}}') == {"n": ("number", text)})
 
 

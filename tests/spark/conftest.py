@@ -19,6 +19,8 @@ from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
 from spark_jobs.session import build_session, settings
 from tests.local.conftest import Emulator, an_emulator
+from tests.spark.curated_streams import PII_KEY
+from tests.spark.curated_world import KEY_ID, CuratedWorld, CuratedWorldOf, curated_topic
 from tests.spark.oracle import Rules
 from tests.spark.streams import RULES
 from tests.spark.world import Lake, World, WorldOf, session_with, topic_spec
@@ -124,3 +126,32 @@ def world_of(lakes: Callable[[str], Lake]) -> WorldOf:
 def world(lake: Lake, world_of: WorldOf) -> World:
     """A topic, once on files and once on Glue and S3."""
     return world_of(lake=lake)
+
+
+@pytest.fixture(scope="session")
+def curated_world_of(lakes: Callable[[str], Lake]) -> CuratedWorldOf:
+    """Makes topics whose Standardized table is written by the test; on files unless it is told another lake."""
+
+    @cache
+    def with_contracts(kind: str) -> Lake:
+        lake = lakes(kind)
+        names = lake.runtime.names
+        client(lake.runtime, "s3").create_bucket(Bucket=names.ops_bucket)
+        secrets = client(lake.runtime, "secretsmanager")
+        secrets.create_secret(Name=names.pii_secret(KEY_ID), SecretBinary=PII_KEY)
+        return lake
+
+    def make(lake: Lake | None = None, *, on_executors: bool = False, **changes: Any) -> CuratedWorld:
+        kind = lake.runtime.environment.catalog.kind if lake else "sqlite"
+        topic = curated_topic(f"topic{next(_numbers)}", **changes)
+        world = CuratedWorld(with_contracts(kind), topic, on_executors=on_executors)
+        world.create()
+        return world
+
+    return make
+
+
+@pytest.fixture
+def curated_world(lake: Lake, curated_world_of: CuratedWorldOf) -> CuratedWorld:
+    """A topic, once on files and once on Glue and S3."""
+    return curated_world_of(lake)

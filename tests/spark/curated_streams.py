@@ -10,7 +10,7 @@ from lean_ops.contracts.spec import ContractSpec
 from tests.spark.oracle import EPOCH, Identity, Message, Oracle, Row
 from tests.spark.streams import RULES, Stream
 
-PII_KEY = b"a key that only tests use"
+PII_KEY = b"a key of 32 bytes that only tests use"
 OLDEST_DAY = datetime(2023, 7, 31, tzinfo=UTC)
 MONTHS_LATE = (0, 0, 0, 0, 1, 2, 5, 13, 30)
 KEYS = 24

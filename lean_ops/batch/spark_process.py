@@ -63,7 +63,7 @@ def answer(
         # The JVM is in the same group: whatever ends this wait ends it too.
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
     if not told:
         raise RetryableError(
             f"the {module} job ended with code {process.returncode} and no answer:\n{''.join(noise)}",

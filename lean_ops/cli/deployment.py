@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lean_ops.aws.handing_in import Desk, HandedIn
     from lean_ops.contracts.deployment_result import DeploymentResult
+    from lean_ops.contracts.effect import ContractEffect
     from lean_ops.runtime import Runtime
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
@@ -22,10 +23,21 @@ _STATUS = ("topic", "status", "version", "open", "maintenance", "error", "update
 
 
 def plan(
-    topic: Topic, root: options.Root = None, env: options.Env = "local", as_json: options.Json = False
+    topic: Topic,
+    *,
+    days: Annotated[int, typer.Option(min=0, help="Days of RAW to try it on; 0 starts no Spark.")] = 7,
+    root: options.Root = None,
+    env: options.Env = "local",
+    as_json: options.Json = False,
 ) -> None:
-    """Say what deploying the contract of this repository would do; change nothing."""
-    result = _preview(root, env, topic, _content(root, topic))
+    """Say what deploying the contract of this repository would do, also to stored data; change nothing."""
+    from lean_ops.contracts import contract_file
+
+    content = _content(root, topic)
+    result = _preview(root, env, topic, content)
+    if days and contract_file.read("", content).contract is not None:
+        effect = _effect(root, env, topic, content, days)
+        result = result.model_copy(update={"effect": effect})
     if as_json:
         output.data(result.model_dump(mode="json"))
     else:
@@ -169,6 +181,33 @@ def _preview(
     return described(topic, entry.version if entry else None, decided)
 
 
+def _effect(root: Path | None, env: str, topic: str, content: bytes, days: int) -> ContractEffect:
+    """What stored records would say to it; Spark is started only when there are any."""
+    from datetime import UTC, datetime, timedelta
+
+    from lean_ops.aws import clients, stored_records
+    from lean_ops.aws.catalog import open_catalog
+    from lean_ops.batch import spark_process
+    from lean_ops.config.repository import load_topic
+    from lean_ops.contracts.effect import ContractEffect, EffectArguments
+
+    runtime = options.runtime(root, env)
+    since = datetime.now(UTC) - timedelta(days=days)
+    if not stored_records.any_since(open_catalog(runtime.environment, runtime.home), topic, since.date()):
+        return ContractEffect()
+    active = _desk(runtime).folder(topic).read("active")
+    arguments = EffectArguments(
+        topic=load_topic(options.repository(root), topic),
+        contract=content.decode(),
+        active=active.content.decode() if active is not None else None,
+        since=since,
+    )
+    output.talk(f"{topic}: asking stored records, starting Spark")
+    variables = {**runtime.variables(), **clients.variables(runtime)}
+    text = spark_process.answer("contract_effect", arguments.model_dump_json(), variables, lambda _: None)
+    return ContractEffect.model_validate_json(text)
+
+
 def _desk(runtime: Runtime) -> Desk:
     from lean_ops.aws import schema_ports
     from lean_ops.aws.clients import client
@@ -212,6 +251,19 @@ def _print(result: DeploymentResult, would_be: str = "") -> None:
         output.line(f"  it would need: {need}")
     for implied in result.implies:
         output.line(f"  implies: {implied}")
+    if result.effect is not None:
+        _print_effect(result.effect)
+
+
+def _print_effect(effect: ContractEffect) -> None:
+    output.line(
+        f"  of {effect.records} stored records, {effect.newly_failing} would newly fail and {effect.healed} heal; "
+        f"of {effect.open_errors} open errors, {effect.open_errors_healed} would heal"
+    )
+    for broken in effect.broken_rules:
+        output.line(f"    {broken.records} {broken.code} {broken.column} ({broken.rule})")
+    if effect.unreadable:
+        output.line(f"    {effect.unreadable} are no JSON object, under any contract")
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from lean_ops.config.specs import Spec
 from lean_ops.contracts import deployment
 from lean_ops.contracts.deployment import DeploymentPlan, Facts
+from lean_ops.contracts.effect import ContractEffect
 
 Outcome = Literal["nothing", "unchanged", "activated", "rejected"]
 
@@ -23,6 +24,8 @@ class DeploymentResult(Spec):
     findings: tuple[dict[str, Any], ...] = ()
     needs: tuple[str, ...] = ()
     implies: tuple[str, ...] = ()
+    # Of a plan only, and only when stored records were asked.
+    effect: ContractEffect | None = None
 
 
 def summary(topic: str, facts: Facts, done: Sequence[DeploymentPlan]) -> DeploymentResult:

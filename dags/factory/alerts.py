@@ -40,7 +40,7 @@ def alert_failure(context: Context) -> None:
         failure=failure,
         meaning=MEANINGS[failure.error_class],
         log_url=getattr(ti, "log_url", ""),
-        fallback=f"lean-ops verify --topic {topic}",
+        fallback=f"lean-ops verify {topic}",
         window_minutes=WINDOW_SECONDS // 60,
     )
     AlertTopic(client(runtime, "sns"), runtime.names.alert_topic_arn).publish(

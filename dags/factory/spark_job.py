@@ -18,14 +18,18 @@ class SparkJob(BaseOperator):
     """Runs a hop until it has caught up; an engine says how, in `start`.
 
     Whether there is anything to do is asked of the lake once more, so that a cleared task, a second hop alone or
-    a run that was overtaken never starts Spark for nothing.
+    a run that was overtaken never starts Spark for nothing. Without a topic of its own, a subclass takes it from
+    the run's parameters.
     """
 
     ui_color = "#d6e6f2"
+    topic: TopicSpec
 
-    def __init__(self, *, topic: TopicSpec, hop: str, **options: Any) -> None:
+    def __init__(self, *, hop: str, topic: TopicSpec | None = None, **options: Any) -> None:
         super().__init__(**options)
-        self.topic, self.hop = topic, hop
+        self.hop = hop
+        if topic is not None:
+            self.topic = topic
 
     def execute(self, context: Context) -> dict[str, Any]:
         with told_to_airflow():

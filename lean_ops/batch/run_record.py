@@ -103,7 +103,8 @@ def _outcomes(result: JobResult) -> dict[str, int]:
     read = total("source_rows")
     return {
         "read": read,
-        "written": total("added_rows"),
+        "written": total("added_rows") + total("updated_rows"),
         "duplicate": read - total("source_messages") + total("known_messages"),
+        "superseded": total("superseded_messages"),
         "error": total("error_messages"),
     }

@@ -29,7 +29,7 @@ class RemoteJob(SparkJob):
         from lean_ops.aws.spark_runs import Submission, attach_or_submit, spark_runs
 
         runtime = release.runtime()
-        size = self.topic.engine.size or runtime.environment.engine.size
+        size = arguments.topic.engine.size or runtime.environment.engine.size
         minutes = int((self.execution_timeout or timedelta(hours=1)).total_seconds() // 60)
         job = Submission(
             identity=_identity(context, self.task_id),

@@ -1,0 +1,99 @@
+"""The operators' DAGs: upkeep moves and tells what waits; a replay counts first, and wants a reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
+
+from dags.factory import ops_tasks
+from dags.factory.ops_dags import ops_dags
+from lean_ops.aws import error_tables
+from lean_ops.aws.catalog import open_catalog
+from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.outbox import Outbox
+from lean_ops.batch.outbox import OpsEvent
+from lean_ops.identity import Identity, to_micros
+from lean_ops.ingestion.attempts import Attempt
+from lean_ops.ops_tables import DRIFT_LOG
+from tests.dags.world import World
+
+NOW = datetime.now(UTC)
+ASKED = {"topic": "orders", "reason": "the queue was full", "code": None, "since": None, "source": "dlq"}
+
+
+def drift(column: str, age: timedelta) -> OpsEvent:
+    values = {
+        "event_id": f"drift/{column}",
+        "topic_name": "orders",
+        "detected_ts": NOW - age,
+        "column_name": column,
+        "action": "ADDED",
+    }
+    return OpsEvent(DRIFT_LOG.name, values)
+
+
+def test_replays_want_a_topic_a_reason_and_a_decision_against_the_dry_run(world: World) -> None:
+    dags = {dag.dag_id: dag for dag in ops_dags(world.runtime.environment)}
+    assert list(dags) == ["ops__drift_report", "ops__flush", "ops__replay_dlq", "ops__replay_errors"]
+    for name in ("ops__replay_dlq", "ops__replay_errors"):
+        params = dags[name].params
+        assert dags[name].schedule is None
+        assert params["dry_run"] is True
+        with pytest.raises(ParamValidationError):
+            params["reason"] = "because"
+        with pytest.raises(ParamValidationError):
+            params.validate()
+
+
+def test_what_waits_is_flushed_and_a_days_drift_is_told_once(world: World) -> None:
+    outbox = Outbox(world.client("dynamodb"), world.runtime.names)
+    outbox.add([drift("today", timedelta(hours=1)), drift("long_ago", timedelta(days=9))])
+    assert ops_tasks.flush_outbox() == {DRIFT_LOG.name: 2}
+    assert ops_tasks.flush_outbox() == {}
+    assert ops_tasks.report_drift(NOW - timedelta(days=1), NOW) == [
+        {"topic": "orders", "columns": {"ADDED": ["today"]}}
+    ]
+    [text] = world.alerts()
+    assert "ADDED: today" in text
+    assert "long_ago" not in text
+    assert ops_tasks.report_drift(NOW - timedelta(days=5), NOW - timedelta(days=4)) == []
+    assert world.alerts() == []
+
+
+def test_a_dry_run_counts_and_sends_nothing_and_a_replay_sends(world: World) -> None:
+    letter(world)
+    assert ops_tasks.replay_letters(ASKED, dry_run=True)["counts"] == {"DELIVERY_FAILED": 1}
+    with pytest.raises(AirflowSkipException, match="dry run: 1 records would be replayed"):
+        ops_tasks.refuse_dry_run({"dry_run": True}, {"DELIVERY_FAILED": 1})
+    assert waiting(world) == 0
+    assert ops_tasks.replay_letters(ASKED, dry_run=False)["sent"] == 1
+    assert waiting(world) == 1
+
+
+def test_errors_are_counted_before_they_are_validated_again(world: World) -> None:
+    assert ops_tasks.count_errors(ASKED | {"since": "24h"}) == {}
+    chosen = ops_tasks.selection(ASKED | {"code": "CDE_MISSING", "since": "2026-11-18"})
+    assert (chosen.error_code, chosen.since) == ("CDE_MISSING", datetime(2026, 11, 18, tzinfo=UTC))
+
+
+def letter(world: World) -> None:
+    """A dead letter of the topic."""
+    catalog = open_catalog(world.runtime.environment, world.runtime.home)
+    errors = error_tables.dlq_errors(catalog)
+    ensure_table(catalog, errors.spec)
+    published = datetime(2026, 11, 18, 10, tzinfo=UTC)
+    body = {"message_id": "m1", "publish_time": published.isoformat(), "payload": {}}
+    content = {"body": json.dumps(body), "receive_count": 5, "archive_key": "archive"}
+    identity, now = Identity("orders", "m1", to_micros(published)), to_micros(NOW)
+    errors.append([Attempt(identity, "dlq", "open", "DELIVERY_FAILED", "", "sqs-1", now, content)])
+
+
+def waiting(world: World) -> int:
+    """How many messages the topic's queue holds."""
+    sqs = world.client("sqs")
+    url = sqs.get_queue_url(QueueName=world.runtime.names.queue("orders"))["QueueUrl"]
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+    return int(found["Attributes"]["ApproximateNumberOfMessages"])

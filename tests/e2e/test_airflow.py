@@ -1,0 +1,86 @@
+"""Messages become Curated rows through scheduled runs of a real Airflow, and nothing of it outlives the stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.e2e.stack import FAST, LocalStack, wait_until
+from tests.e2e.test_stack_life import processes
+from tests.repositories import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[LocalStack]:
+    """A stack that has orders in RAW and their contract in force, then comes up again with Airflow."""
+    stack = LocalStack(tmp_path)
+    try:
+        stack.up(*FAST)
+        stack.command("schema", "deploy", "orders")
+        stack.command("send", "orders", str(ROOT / "examples" / "orders.ndjson"))
+        stack.drain()
+        wait_until(lambda: status(stack, "orders")["open"])
+        stack.command("local", "down")
+        stack.command("local", "up", "--detach", "--airflow", *(f"--set={pair}" for pair in FAST))
+        yield stack
+    finally:
+        stack.run("local", "down")
+        stack.run("local", "reset", "--yes")
+
+
+def status(stack: LocalStack, topic: str) -> dict[str, Any]:
+    entries = json.loads(stack.command("schema", "status", "--json"))
+    return next(entry for entry in entries if entry["topic"] == topic)
+
+
+class Api:
+    """Airflow as its page sees it."""
+
+    def __init__(self, stack: LocalStack) -> None:
+        self._url = stack.facts.endpoint("airflow")
+        secrets = json.loads((stack.home / "airflow" / "secrets.json").read_text())
+        login = {"username": "admin", "password": secrets["password"]}
+        self._token = ""
+        self._token = self.ask("/auth/token", login)["access_token"]
+
+    def ask(self, path: str, content: dict[str, Any] | None = None) -> Any:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        body = None if content is None else json.dumps(content).encode()
+        with urlopen(Request(self._url + path, body, headers), timeout=30) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def states(self, topic: str) -> dict[str, str]:
+        """The tasks of the topic's first scheduled run."""
+        tasks = self.ask(f"/api/v2/dags/topic__{topic}/dagRuns/~/taskInstances")["task_instances"]
+        runs = sorted({task["dag_run_id"] for task in tasks if task["dag_run_id"].startswith("scheduled")})
+        return {task["task_id"]: task["state"] for task in tasks if runs and task["dag_run_id"] == runs[0]}
+
+
+def test_scheduled_runs_carry_messages_into_curated_and_skip_what_has_no_schema(stack: LocalStack) -> None:
+    api = Api(stack)
+    assert api.ask("/api/v2/importErrors")["total_entries"] == 0
+    wait_until(lambda: api.states("orders").get("settle") == "success", seconds=240)
+    assert set(api.states("orders").values()) == {"success"}
+    [counted] = stack.sql("select count(*) as n from iceberg_curated_db.orders")
+    assert counted["n"] > 0
+    assert stack.run("verify", "orders").exit_code == 0
+    wait_until(lambda: api.states("payments").get("settle") == "success", seconds=120)
+    assert api.states("payments")["schema_gate"] == "skipped"
+    run = api.ask("/api/v2/dags/topic__payments/dagRuns")["dag_runs"][0]["dag_run_id"]
+    gate = f"/api/v2/dags/topic__payments/dagRuns/{quote(run)}/taskInstances/schema_gate"
+    assert "no schema" in str(api.ask(f"{gate}/xcomEntries/gate")["value"])
+    assert "no schema" in str(api.ask(f"{gate}/logs/1")["content"])
+    # However the supervisor ends, everybody ends with it: Airflow's workers, Postgres, Spark.
+    assert len(processes(stack.home)) > 10
+    os.kill(stack.facts.pid, signal.SIGKILL)
+    wait_until(lambda: not processes(stack.home), seconds=60)

@@ -25,6 +25,7 @@ from lean_ops.batch.batch_result import BatchResult
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps
 from lean_ops.config.topics import CuratedSpec, QualitySpec, TopicSpec
+from lean_ops.contracts.spec import ContractSpec
 from spark_jobs.curate import Curate
 from spark_jobs.protocol import BITE, Ports, run_batch
 from spark_jobs.replay_errors import ReplayErrors
@@ -78,6 +79,10 @@ class CuratedWorld:
     @property
     def name(self) -> str:
         return self.topic.topic
+
+    @property
+    def contract(self) -> ContractSpec:
+        return contract(self.name, self.version)
 
     @property
     def standardized(self) -> Table:
@@ -140,7 +145,7 @@ class CuratedWorld:
         done: list[BatchResult] = []
         while (result := self.run(bite=bite)) is not None:
             done.append(result)
-        self.oracle.take(self.given, contract(self.name, self.version))
+        self.oracle.take(self.given, self.contract)
         return done
 
     def replaying(self, code: str | None = None) -> ReplayErrors:
@@ -160,7 +165,7 @@ class CuratedWorld:
         work, done = self.replaying(code), []
         while (result := self.run(work=work, bite=bite)) is not None:
             done.append(result)
-        self.oracle.replay(contract(self.name, self.version), code)
+        self.oracle.replay(self.contract, code)
         return done
 
     def rows(self) -> dict[str, CuratedRow]:
@@ -220,18 +225,34 @@ class CuratedWorld:
         return tokens[::-1]
 
 
-def check(world: CuratedWorld) -> None:
-    """The tables hold what the oracle says, nothing more and nothing less."""
+def check(world: CuratedWorld, *, attempts: bool = True) -> None:
+    """The tables hold what the oracle says, nothing more and nothing less.
+
+    How often a record was tried is compared unless a replay was cut off: it is finished, and then done once more.
+    """
     rows, expected = world.rows(), world.oracle.rows
     assert rows.keys() - expected.keys() == set(), "rows that should not be there"
     assert expected.keys() - rows.keys() == set(), "rows that are missing"
     for key, row in expected.items():
         assert rows[key] == row, f"{key}: {rows[key]} is not {row}"
     opened, resolved = world.errors()
-    assert opened.keys() ^ world.oracle.errors.keys() == set(), "errors"
+    assert opened.keys() ^ world.oracle.errors.keys() == set(), (
+        "errors that are missing, or should not be there"
+    )
     for identity, error in world.oracle.errors.items():
-        assert opened[identity] == error, f"{identity}: {opened[identity]} is not {error}"
-    assert resolved == world.oracle.resolved
+        found = opened[identity] if attempts else opened[identity]._replace(attempt=error.attempt)
+        assert found == error, f"{identity}: {found} is not {error}"
+    assert resolved == world.oracle.resolved if attempts else resolved.keys() == world.oracle.resolved.keys()
+
+
+def everything(world: CuratedWorld) -> dict[str, Any]:
+    """All that must not change when somebody is refused."""
+    return {
+        "head": world.curated.metadata.current_snapshot_id,
+        "rows": world.rows(),
+        "attempts": world.attempts(),
+        "history": world.history(),
+    }
 
 
 def _open_error(record: dict[str, Any]) -> OpenError:

@@ -7,11 +7,17 @@ an open error; and Curated depends on the set of valid records only, not on thei
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
+import pyarrow as pa
+from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 
 from lean_ops import naming, tables
+from lean_ops.aws import row_filters, rows
+from lean_ops.aws.record_errors import IDENTITY, ErrorLog
 from lean_ops.aws.schema_store import SchemaStore, StoredContract
 from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop
 from lean_ops.batch.job import JobArguments
@@ -20,11 +26,12 @@ from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
-from spark_jobs.curation import DRIVER_ROWS, Curation
+from spark_jobs import curation
+from spark_jobs.curation import DRIVER_ROWS
 from spark_jobs.entry import main
 from spark_jobs.iceberg import IcebergTable
 from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
-from spark_jobs.record_errors import ErrorLog
+from spark_jobs.records import Curation
 from spark_jobs.transforms.days import slice_of
 
 
@@ -58,14 +65,9 @@ class Curate(ReadsSnapshots):
 
     @property
     def tables(self) -> tuple[TableSpec, ...]:
-        return (
-            tables.standardized(self.topic.topic),
-            self.curated(self.active.contract),
-            tables.ERRORS,
-        )
-
-    def curated(self, contract: ContractSpec) -> TableSpec:
-        return tables.curated(self.topic.topic, contract, self.topic.curated.partitioning)
+        topic = self.topic
+        curated = tables.curated(topic.topic, self.active.contract, topic.curated.partitioning)
+        return tables.standardized(topic.topic), curated, tables.ERRORS
 
     def contract(self, plan: BatchPlan) -> ContractSpec:
         """The contract that the plan was made with, whatever is active by now."""
@@ -79,7 +81,7 @@ class Curate(ReadsSnapshots):
         contract = self.contract(batch.plan)
         personal = any(column.pii for column in contract.payload_columns)
         key = ports.secrets.pii_key(batch.plan.pii_key_id) if personal else None
-        return Curation(spark, batch, ports, contract, self.curated(contract), key, self.driver_rows)
+        return Curation(spark, batch, ports, contract, key)
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         plan = batch.plan
@@ -89,19 +91,37 @@ class Curate(ReadsSnapshots):
                 verdict.check(plan.settings.quality, topic=plan.topic, batch_id=plan.batch_id)
             return verdict.alerts(plan.settings.quality, plan.topic)
 
-        return self.curation(spark, batch, ports).stage(_rows(batch.source, plan), judge)
+        source = Appended(batch.source, plan, ports.catalog.load_table(self.source), batch.days)
+        return curation.stage(self.curation(spark, batch, ports), source, judge, self.driver_rows)
 
-    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+    def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """Records of the range that had failed before and are valid now are open no longer."""
-        log = ErrorLog(spark, ports.catalog, batch.plan, batch.days)
-        log.resolve(_rows(batch.source, batch.plan))
+        log = ErrorLog(ports.catalog, batch.plan, batch.days)
+        log.resolve(lambda: _appended(batch.plan, batch.source, batch.days, IDENTITY))
 
 
-def _rows(source: IcebergTable, plan: BatchPlan) -> DataFrame:
-    """The records of the plan's range."""
-    if plan.start_snapshot is None:
-        return slice_of(source.at(plan.end_snapshot), plan)
-    return slice_of(source.between(plan.start_snapshot, plan.end_snapshot), plan)
+@dataclass(frozen=True)
+class Appended:
+    """The records of a plan's range."""
+
+    source: IcebergTable
+    plan: BatchPlan
+    standardized: Table
+    days: Sequence[date]
+
+    def frame(self) -> DataFrame:
+        plan = self.plan
+        if plan.start_snapshot is None:
+            return slice_of(self.source.at(plan.end_snapshot), plan)
+        return slice_of(self.source.between(plan.start_snapshot, plan.end_snapshot), plan)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        return _appended(self.plan, self.standardized, self.days, columns)
+
+
+def _appended(plan: BatchPlan, source: Table, days: Sequence[date], columns: Sequence[str]) -> pa.Table:
+    where = row_filters.published_on(days)
+    return rows.appended(source, plan.start_snapshot, plan.end_snapshot, columns, where)
 
 
 def curate(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> Curate:

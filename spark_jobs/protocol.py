@@ -61,7 +61,7 @@ class PublishedBatch:
     """A batch whose rows are visible, perhaps since an earlier run that was cut off."""
 
     plan: BatchPlan
-    source: IcebergTable
+    source: Table
     days: tuple[date, ...]
 
 
@@ -130,7 +130,7 @@ class Work(Protocol):
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         """Write the batch to its branch, and count it."""
 
-    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+    def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """What else follows from a batch that is visible. Done again, it changes nothing."""
 
 
@@ -152,7 +152,7 @@ class ReadsSnapshots:
         volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
         return {day: volume for day, volume in volumes.items() if plan.takes(day)}
 
-    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
+    def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """Nothing."""
 
 
@@ -304,8 +304,7 @@ def _settle(run: _Run, plan: BatchPlan, prepared: PreparedResult) -> BatchResult
     ports = run.ports
     with ports.steps("settle"):
         days = tuple(sorted(run.work.extent(run.source, plan)))
-        batch = PublishedBatch(plan, IcebergTable(run.spark, run.work.source), days)
-        run.work.settle(run.spark, batch, ports)
+        run.work.settle(PublishedBatch(plan, run.source, days), ports)
     with ports.steps("outbox"):
         ports.outbox.put(prepared.result)
     with ports.steps("close_plan"):

@@ -7,30 +7,32 @@ the way, a record is open or accounted for, and replaying it again changes nothi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lean_ops import naming, tables
-from lean_ops.aws import lake
+from lean_ops.aws import lake, row_filters
 from lean_ops.aws.checkpoints import State
 from lean_ops.aws.open_errors import by_day, open_errors
+from lean_ops.aws.record_errors import IDENTITY, ErrorLog
 from lean_ops.aws.schema_store import SchemaStore
 from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop, SourceRange
 from lean_ops.batch.job import JobArguments
 from lean_ops.batch.next_batch import Decision, Finish, NothingNew, Read, Replay, Volume, bite_of_days
 from lean_ops.runtime import Runtime
+from spark_jobs import curation
 from spark_jobs.curate import Curate
 from spark_jobs.entry import main
 from spark_jobs.iceberg import IcebergTable
 from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, Staged
-from spark_jobs.record_errors import ErrorLog, is_open
-from spark_jobs.transforms.days import published_on, slice_of
-from spark_jobs.transforms.identity import IDENTITY
+from spark_jobs.transforms.days import published_on
 
 
 @dataclass(frozen=True)
@@ -61,27 +63,44 @@ class ReplayErrors(Curate):
         return {day: volume for day, volume in by_day(chosen).items() if plan.takes(day)}
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
-        rows = _rows(spark, ErrorLog(spark, ports.catalog, batch.plan, batch.days))
-        return self.curation(spark, batch, ports).stage(rows, lambda _: ())
+        source = Failed(spark, ErrorLog(ports.catalog, batch.plan, batch.days))
+        return curation.stage(self.curation(spark, batch, ports), source, lambda _: (), self.driver_rows)
 
-    def settle(self, spark: SparkSession, batch: PublishedBatch, ports: Ports) -> None:
-        log = ErrorLog(spark, ports.catalog, batch.plan, batch.days)
-        log.resolve(_rows(spark, log))
+    def settle(self, batch: PublishedBatch, ports: Ports) -> None:
+        log = ErrorLog(ports.catalog, batch.plan, batch.days)
+        log.resolve(lambda: _chosen(log))
 
 
-def _rows(spark: SparkSession, log: ErrorLog) -> DataFrame:
-    """The Standardized rows of the plan's errors: it is them that are valid or not, never a copy."""
-    plan, standardized = log.plan, IcebergTable(spark, naming.standardized_table(log.plan.topic))
-    rows = standardized.at(standardized.head).where(published_on(log.days))
-    latest = log.latest(plan.end_snapshot)
-    if latest is None:
-        return rows.limit(0)
-    chosen, asked = slice_of(latest.where(is_open()), plan), plan.selection or ErrorSelection()
+def _chosen(log: ErrorLog) -> pa.Table:
+    """The errors that the plan takes."""
+    plan, asked = log.plan, log.plan.selection or ErrorSelection()
+    latest = log.latest(snapshot=plan.end_snapshot)
+    chosen = latest.filter(pc.equal(latest["status"], "open"))
     if asked.error_code is not None:
-        chosen = chosen.where(F.col("error_code") == asked.error_code)
+        chosen = chosen.filter(pc.equal(chosen["error_code"], asked.error_code))
     if asked.since is not None:
-        chosen = chosen.where(F.col("detected_at") >= F.lit(asked.since))
-    return rows.join(F.broadcast(chosen.select(*IDENTITY)), on=IDENTITY, how="left_semi")
+        chosen = chosen.filter(pc.greater_equal(chosen["detected_at"], pa.scalar(asked.since)))
+    return chosen.select(IDENTITY)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The Standardized rows of the plan's errors: it is them that are valid or not, never a copy."""
+
+    spark: SparkSession
+    log: ErrorLog
+
+    def frame(self) -> DataFrame:
+        standardized = IcebergTable(self.spark, naming.standardized_table(self.log.plan.topic))
+        rows = standardized.at(standardized.head).where(published_on(self.log.days))
+        chosen = self.spark.createDataFrame(_chosen(self.log))
+        return rows.join(F.broadcast(chosen), on=list(IDENTITY), how="left_semi")
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        standardized = self.log.catalog.load_table(naming.standardized_table(self.log.plan.topic))
+        days = row_filters.published_on(self.log.days)
+        rows = standardized.scan(days, selected_fields=tuple(columns)).to_arrow()
+        return rows.join(_chosen(self.log), keys=list(IDENTITY), join_type="left semi").select(columns)
 
 
 def replay_errors(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> ReplayErrors:

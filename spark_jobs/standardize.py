@@ -19,13 +19,10 @@ from lean_ops.batch.job import JobArguments
 from lean_ops.config.topics import TopicSpec
 from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
-from spark_jobs import parse_errors
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
-from spark_jobs.iceberg import IcebergTable
 from spark_jobs.messages import DRIVER_ROWS, messages_of
 from spark_jobs.protocol import OpenBatch, Ports, ReadsSnapshots, Staged
-from spark_jobs.raw_range import RawRange
 from spark_jobs.transforms import books, versions
 from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.identity import IDENTITY
@@ -62,9 +59,8 @@ class Standardize(ReadsSnapshots):
         """Faulty messages to parse_errors, the others to the branch; then both are counted back."""
         steps = ports.steps
         with steps("find_duplicates"):
-            raw = RawRange(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier))
             evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
-            messages = messages_of(spark, raw, self.driver_rows)
+            messages = messages_of(spark, ports.catalog, batch, self.driver_rows)
         try:
             with steps("discover"):
                 found = messages.discover(evolution.known)
@@ -73,7 +69,7 @@ class Standardize(ReadsSnapshots):
                 batch.target.refresh()
             with steps("write_errors"):
                 if found.faults:
-                    parse_errors.append(raw.errors, messages.faults(), raw.known_errors(), batch.plan)
+                    messages.write_faults()
             with steps("flatten"):
                 rows, superseded = messages.flatten(evolution.shape(found)), None
             if batch.plan.settings.standardized_lifo == "batch":

@@ -16,10 +16,33 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import Table
 
 from lean_ops.errors import RetryableError
 
 _ATTEMPTS = 20
+
+
+def append_decided(
+    catalog: Catalog,
+    identifier: tuple[str, str],
+    decide: Callable[[Table], pa.Table],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Append the rows that `decide` finds missing from the table as it is, in one commit; returns how many."""
+    for attempt in range(_ATTEMPTS):
+        table = catalog.load_table(identifier)
+        missing = decide(table)
+        if not len(missing):
+            return 0
+        try:
+            table.append(missing)
+        except CommitFailedException:
+            sleep(random.uniform(0, 0.05 * 2 ** min(attempt, 5)))  # noqa: S311
+        else:
+            return len(missing)
+    raise RetryableError(f"{'.'.join(identifier)} stayed contended", table=identifier)
 
 
 def append_missing(
@@ -32,19 +55,12 @@ def append_missing(
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Append the rows whose key the table does not have `where` they belong, in one commit; returns how many."""
-    for attempt in range(_ATTEMPTS):
-        table = catalog.load_table(identifier)
+
+    def missing(table: Table) -> pa.Table:
         present = table.scan(where, selected_fields=(key,)).to_arrow()[key].to_pylist()
-        missing = _first_of_each(rows, key, set(present))
-        if not missing:
-            return 0
-        try:
-            table.append(pa.Table.from_pylist(missing, schema=table.schema().as_arrow()))
-        except CommitFailedException:
-            sleep(random.uniform(0, 0.05 * 2 ** min(attempt, 5)))  # noqa: S311
-        else:
-            return len(missing)
-    raise RetryableError(f"{'.'.join(identifier)} stayed contended", table=identifier)
+        return pa.Table.from_pylist(_first_of_each(rows, key, set(present)), schema=table.schema().as_arrow())
+
+    return append_decided(catalog, identifier, missing, sleep=sleep)
 
 
 def _first_of_each(rows: Sequence[Mapping[str, Any]], key: str, present: set[str]) -> list[Mapping[str, Any]]:

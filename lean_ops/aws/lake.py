@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
 from pyiceberg.expressions import BooleanExpression
@@ -50,20 +50,21 @@ def last_published_column(table: Table) -> int:
     return schema.highest_field_id if schema else 0
 
 
-def live_rows(table: Table) -> int:
-    """How many rows the table's head holds, at most: deletes that no longer delete anything count as well."""
-    head = table.current_snapshot()
-    return int(_summary(head).get("total-records", 0)) if head is not None else 0
-
-
-def added_rows(table: Table, snapshot_id: int) -> int:
-    """How many rows a commit added, as the table itself says."""
-    return int(_summary(_snapshot(table, snapshot_id)).get("added-records", 0))
+def live_rows(table: Table, snapshot_id: int | None = None) -> int:
+    """How many rows the table holds at most, at its head or at a snapshot: what was deleted counts as well."""
+    summary = _summary(_snapshot(table, snapshot_id or head(table)))
+    return int(summary.get("total-records", 0))
 
 
 def holds_rows(table: Table, where: BooleanExpression) -> bool:
     """Whether the table's head may hold a row of these; no only when metadata alone rules it out."""
     return any(True for _ in table.scan(where).plan_files())
+
+
+def written(table: Table, snapshots: Sequence[int]) -> dict[str, int]:
+    """How many rows the commits of a batch to Curated wrote, as the table itself says: an update, then an append."""
+    *updates, append = (int(_summary(_snapshot(table, each)).get("added-records", 0)) for each in snapshots)
+    return {"updated_rows": sum(updates), "added_rows": append}
 
 
 def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volume]:
@@ -110,8 +111,12 @@ def _snapshot(table: Table, snapshot_id: int) -> Snapshot:
 
 def _files(table: Table, start: int | None, end: int) -> Iterator[DataFile]:
     if start is None:
-        yield from (task.file for task in table.scan(snapshot_id=end).plan_files())
-        return
+        return (task.file for task in table.scan(snapshot_id=end).plan_files())
+    return added_files(table, start, end)
+
+
+def added_files(table: Table, start: int, end: int) -> Iterator[DataFile]:
+    """The files that were appended after `start` up to `end`."""
     for snapshot in _back_from(table, _snapshot(table, end)):
         if snapshot.snapshot_id == start:
             return

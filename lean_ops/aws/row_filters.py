@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 from pyiceberg import expressions
 from pyiceberg.expressions import BooleanExpression
+
+from lean_ops.batch.day_ranges import day_ranges
 
 # Their constructors are invisible to the type checker (pydantic's plugin takes them for models).
 _expressions: Any = expressions
@@ -32,6 +35,13 @@ def on_days(column: str, first: date, last: date) -> BooleanExpression:
         _expressions.GreaterThanOrEqual(column, start.isoformat()),
         _expressions.LessThan(column, end.isoformat()),
     )
+
+
+def published_on(days: Sequence[date]) -> BooleanExpression:
+    """Rows published on one of these days."""
+    ranges = [published(first, last) for first, last in day_ranges(days)]
+    found: BooleanExpression = reduce(_expressions.Or, ranges, _expressions.AlwaysFalse())
+    return found
 
 
 def among(column: str, values: Iterable[str]) -> BooleanExpression:

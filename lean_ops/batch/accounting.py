@@ -106,6 +106,14 @@ class Books:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Audit:
+    """The books of a batch, and how to name some messages that do not add up."""
+
+    books: Books
+    offenders: Callable[[], list[str]]
+
+
 def offenders(ledger: Mapping[Identity, Counter[str]], limit: int = 10) -> list[str]:
     """Some of the messages that do not add up, for the error message."""
     wrong = [

@@ -5,6 +5,8 @@ Rows never move to find that out: what a key's versions are is decided on keys a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -70,6 +72,15 @@ def updates(best: DataFrame, moved: DataFrame) -> DataFrame:
     """The final rows of the keys whose row changes. Without `_newer` only their first_* count."""
     firsts = {name: F.when(F.col(EARLIER), F.col(name)).otherwise(F.col("_first")[name]) for name in FIRST}
     return best.join(moved, on=KEY, how="inner").withColumns(firsts).drop("_first", "_period")
+
+
+def cases(names: Sequence[str], *, newer: bool, older: bool) -> dict[str, Sequence[str]]:
+    """Which columns an update sets: all where a version is newer; first_* where only an earlier one came.
+
+    Only the cases that occur: for the second one all columns of the rows in question are read.
+    """
+    rest = [name for name in names if name not in KEY]
+    return ({NEWER: rest} if newer else {}) | ({EARLIER: FIRST} if older else {})
 
 
 def outcomes(source: DataFrame, rows: DataFrame, errors: DataFrame) -> DataFrame:

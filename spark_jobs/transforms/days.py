@@ -10,18 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lean_ops.batch.batch_plan import SourceRange
-
-_MAX_RANGES = 100
+from lean_ops.batch.day_ranges import day_ranges
 
 
 def published_on(days: Sequence[date]) -> Column:
     """Rows of these days. Neighbouring days become one range; very many scattered ones their hull."""
-    ranges = _ranges(days)
-    if not ranges:
-        return F.lit(False)
-    if len(ranges) > _MAX_RANGES:
-        ranges = [(ranges[0][0], ranges[-1][1])]
-    return reduce(Column.__or__, (_within(first, last) for first, last in ranges))
+    within = [_within(first, last) for first, last in day_ranges(days)]
+    return reduce(Column.__or__, within) if within else F.lit(False)
 
 
 def slice_of(frame: DataFrame, source_range: SourceRange) -> DataFrame:
@@ -33,16 +28,6 @@ def slice_of(frame: DataFrame, source_range: SourceRange) -> DataFrame:
             F.col("publish_time") < F.lit(_midnight(source_range.last_day + timedelta(days=1)))
         )
     return frame
-
-
-def _ranges(days: Sequence[date]) -> list[tuple[date, date]]:
-    ranges: list[tuple[date, date]] = []
-    for day in sorted(set(days)):
-        if ranges and day - ranges[-1][1] == timedelta(days=1):
-            ranges[-1] = (ranges[-1][0], day)
-        else:
-            ranges.append((day, day))
-    return ranges
 
 
 def _within(first: date, last: date) -> Column:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -14,8 +16,11 @@ from lean_ops.contracts.violations import Code
 from lean_ops.payload.columns import ENVELOPE, OVERFLOW
 from spark_jobs.transforms import casting
 
+# Beginning like no column of a contract can. All violations as JSON, and of the first one code, column and rule.
 VIOLATIONS = "_violations"
+FIRST_VIOLATION = {"_error_code": "code", "_column_name": "column", "_rule": "rule"}
 CDE_VIOLATED = "_cde_violated"
+_IDENTIFYING = ("message_id", "publish_time", "period_reference")
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,12 @@ class Places:
 
     columns: Mapping[str, str]
     overflow: bool
+
+    def needed(self, contract: ContractSpec) -> list[str]:
+        """The columns that a contract's paths are in, besides the envelope."""
+        paths = (column.payload_path for column in contract.payload_columns)
+        own = [self.columns[path] for path in paths if path in self.columns]
+        return [*own, OVERFLOW] if self.overflow else own
 
     def text(self, path: str) -> Column:
         """The text at a path, wherever it landed: in a column of its own, or in `_overflow`."""
@@ -39,29 +50,57 @@ def validated(rows: DataFrame, contract: ContractSpec, places: Places) -> DataFr
 
     A PII column still has its clear text here: `pii` replaces it before anything is written.
     """
-    columns = contract.payload_columns
-    texts = rows.select(*ENVELOPE, *(_text(column, places).alias(_t(i)) for i, column in enumerate(columns)))
-    cast = texts.select(
-        "*",
-        *(
-            casting.exactly(F.col(_t(i)), column.column_type, column.timestamp_format).alias(column.name)
-            for i, column in enumerate(columns)
-        ),
+    needed = {column.payload_path for column in contract.payload_columns}
+    where = tuple((path, name) for path, name in places.columns.items() if path in needed)
+    for stage in _stages(contract, where, overflow=places.overflow):
+        rows = rows.select(*stage)
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _stages(
+    contract: ContractSpec, where: tuple[tuple[str, str], ...], *, overflow: bool
+) -> tuple[tuple[Column | str, ...], ...]:
+    """Texts, then values, then violations. Kept, because making them takes longer than a small batch does."""
+    columns, places = contract.payload_columns, Places(dict(where), overflow)
+    texts = (_text(column, places).alias(_t(i)) for i, column in enumerate(columns))
+    values = (
+        casting.exactly(F.col(_t(i)), column.column_type, column.timestamp_format).alias(column.name)
+        for i, column in enumerate(columns)
     )
     found = [_key_violation(), *(v for i, column in enumerate(columns) for v in _of_column(column, i))]
-    any_violation = F.coalesce(*(violation for _, violation in found)).isNotNull()
+    first = F.coalesce(*(violation for _, violation in found))
     cde = [violation.isNotNull() for code, violation in found if code == "CDE_MISSING"]
     listed = F.to_json(F.array_compact(F.array(*(violation for _, violation in found))))
-    return cast.select(
-        *ENVELOPE,
-        *(column.name for column in columns),
-        F.when(any_violation, listed).alias(VIOLATIONS),
-        (F.greatest(*cde, F.lit(False)) if cde else F.lit(False)).alias(CDE_VIOLATED),
+    return (
+        (*ENVELOPE, *texts),
+        ("*", *values),
+        (
+            *ENVELOPE,
+            *(column.name for column in columns),
+            F.when(first.isNotNull(), listed).alias(VIOLATIONS),
+            *(first[part].alias(name) for name, part in FIRST_VIOLATION.items()),
+            (F.greatest(*cde, F.lit(False)) if cde else F.lit(False)).alias(CDE_VIOLATED),
+        ),
     )
+
+
+def invalid(checked: DataFrame) -> DataFrame:
+    """The invalid rows of a validated frame, as the error log takes them."""
+    wrong = checked.where(F.col(VIOLATIONS).isNotNull())
+    return wrong.select(
+        *_IDENTIFYING, *(F.col(name).alias(name[1:]) for name in (VIOLATIONS, *FIRST_VIOLATION))
+    )
+
+
+def invalid_table(checked: pa.Table) -> pa.Table:
+    """The same of a frame that was collected."""
+    names = [*_IDENTIFYING, VIOLATIONS, *FIRST_VIOLATION]
+    wrong = checked.filter(checked[VIOLATIONS].is_valid()).select(names)
+    return wrong.rename_columns([name.removeprefix("_") for name in names])
 
 
 def _t(index: int) -> str:
-    # Beginning like no column of a contract can.
     return f"_text_{index}"
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame
 
 from lean_ops.aws.verification import Verifier
 from lean_ops.batch.accounting import Books, UnbalancedError
 from lean_ops.payload.flatten import FaultCode, ParseFault
-from spark_jobs import messages, parse_errors
+from spark_jobs import driver_messages, parse_errors
 from spark_jobs.iceberg import IcebergTable
+from spark_jobs.protocol import HeldError
 from spark_jobs.transforms import duplicates, payloads, versions
 from tests.spark.streams import RULES, Stream
 from tests.spark.world import World, WorldOf, check
@@ -66,9 +68,12 @@ ON_THE_DRIVER = {
     "a row has an id that nobody sent": (
         payloads, "flatten", reshaped(lambda rows: renamed(rows, ["nobody's", *rows["message_id"].to_pylist()[1:]])),
     ),
-    "history is forgotten": (messages, "_known", lambda *_: set()),
+    "history is forgotten": (driver_messages, "_known", lambda *_: set()),
 }  # fmt: skip
-NO_ERRORS = (parse_errors, "append", lambda *_: None)
+NO_ERRORS = {
+    -1: (parse_errors, "append", lambda *_: None),
+    1000: (parse_errors, "append_few", lambda *_: None),
+}
 ON_EXECUTORS = {
     "redeliveries are kept": (duplicates, "without", lambda batch, _: batch),
     "no redelivery is found": (duplicates, "redeliveries", lambda *frames: redeliveries(*frames).limit(0)),
@@ -92,13 +97,16 @@ def waiting(world_of: WorldOf) -> World:
 def run_mutant(
     world: World, monkeypatch: pytest.MonkeyPatch, mutant: tuple[Any, str, Any], **changes: Any
 ) -> None:
-    """The mutant must be caught, and nothing of it be seen."""
+    """The mutant must be caught, nothing of it be seen, and nothing go on before somebody has looked."""
     before = world.standardized.metadata.current_snapshot_id, world.history()
     monkeypatch.setattr(*mutant)
     with pytest.raises(UnbalancedError) as caught:
         world.run(work=world.work(**changes))
     assert caught.value.facts["faults"]
+    with pytest.raises(HeldError, match="does not balance"):
+        world.run()
     assert (world.standardized.metadata.current_snapshot_id, world.history()) == before
+    world.accept()
 
 
 @pytest.mark.parametrize("name", ON_THE_DRIVER)
@@ -138,7 +146,7 @@ def test_an_error_that_is_not_written_is_missed(
 ) -> None:
     world = world_of()
     world.append(Stream(52).take(40))
-    run_mutant(world, monkeypatch, NO_ERRORS, driver_rows=driver_rows)
+    run_mutant(world, monkeypatch, NO_ERRORS[driver_rows], driver_rows=driver_rows)
 
 
 @pytest.mark.parametrize("driver_rows", [-1, 1000])
@@ -148,9 +156,14 @@ def test_an_error_that_is_written_twice_is_noticed(
     def twice(table: IcebergTable, faults: DataFrame, known: DataFrame, plan: Any) -> None:
         append(table, faults.unionByName(faults), known, plan)
 
+    def few_twice(catalog: Catalog, identifier: tuple[str, str], rows: list[Any], **_: Any) -> None:
+        table = catalog.load_table(identifier)
+        table.append(pa.Table.from_pylist([*rows, *rows], schema=table.schema().as_arrow()))
+
     world = world_of()
     world.append(Stream(52).take(40))
-    run_mutant(world, monkeypatch, (parse_errors, "append", twice), driver_rows=driver_rows)
+    mutant = ("append", twice) if driver_rows < 0 else ("append_missing", few_twice)
+    run_mutant(world, monkeypatch, (parse_errors, *mutant), driver_rows=driver_rows)
 
 
 def test_a_message_that_is_both_sound_and_faulty_is_noticed(
@@ -182,7 +195,7 @@ def test_a_version_that_nothing_supersedes_is_missed(
 
 BEHIND_THE_AUDIT = [
     *(ON_THE_DRIVER[name] for name in ("a row is lost", "a row comes twice", "two rows swap their ids")),
-    NO_ERRORS,
+    NO_ERRORS[1000],
 ]
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lean_ops import naming, tables
 from lean_ops.aws.checkpoints import Checkpoints
 from lean_ops.aws.ddl import ensure_table
-from lean_ops.aws.leases import Leases
+from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.secrets import Secrets
 from lean_ops.batch.batch_result import BatchResult
@@ -147,6 +147,14 @@ class World:
         while (result := self.run(bite=bite)) is not None:
             done.append(result)
         return done
+
+    def accept(self) -> None:
+        """Let the batch that is on hold run again."""
+        ports = self.ports()
+        with Lease(ports.leases, self.name, "somebody") as lease:
+            hold = ports.checkpoints.load(self.name, "standardize").hold
+            assert hold is not None
+            ports.checkpoints.accept(lease.claim, hold, "looked into")
 
     def work(self, **changes: Any) -> Standardize:
         work = Standardize(self.topic, "1.0", "0" * 64)

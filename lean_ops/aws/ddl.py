@@ -61,6 +61,17 @@ def ensure_table(catalog: Catalog, spec: TableSpec, *, sleep: Callable[[float], 
     raise RetryableError(f"{'.'.join(spec.identifier)} stayed contended", table=spec.identifier)
 
 
+def check_table(catalog: Catalog, spec: TableSpec) -> None:
+    """Raise what `ensure_table` would raise about the spec, and change nothing."""
+    try:
+        table = catalog.load_table(spec.identifier)
+    except NoSuchTableError:
+        return
+    _check_partitions(table, spec)
+    # Never committed: only to hear what it refuses.
+    _evolve(table.update_schema(), table.schema(), spec)
+
+
 def add_columns(catalog: Catalog, spec: TableSpec, columns: Iterable[Column]) -> Table:
     """The table with these columns too, in one commit; those it has already are left alone."""
     return ensure_table(catalog, replace(spec, columns=(*spec.columns, *columns)))

@@ -6,7 +6,6 @@ process left undone when it died is found in the facts by the next one.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -15,21 +14,19 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 
-from lean_ops import naming, tables
+from lean_ops import naming
 from lean_ops.aws.alerts import AlertTopic
-from lean_ops.aws.ddl import ensure_table
+from lean_ops.aws.ddl import check_table, ensure_table
+from lean_ops.aws.deployment_facts import FactReader, Reading
 from lean_ops.aws.leases import Claim, Lease, Leases
 from lean_ops.aws.outbox import Outbox
-from lean_ops.aws.registry import Registry, RegistryEntry, undeclared
-from lean_ops.aws.schema_folder import BY, INTENT, OvertakenError, SchemaFolder, StoredFile
-from lean_ops.aws.schema_store import SchemaStore
+from lean_ops.aws.registry import Registry, undeclared
+from lean_ops.aws.schema_folder import BY, INTENT, OvertakenError, StoredFile
 from lean_ops.batch.steps import Steps
-from lean_ops.config.topics import TopicSpec
-from lean_ops.contracts import contract_file, deployment, history, rejection
-from lean_ops.contracts.deployment import ContractFile, DeploymentPlan, Facts, Step
+from lean_ops.contracts import deployment, history, rejection
+from lean_ops.contracts.deployment import DeploymentPlan, Step
 from lean_ops.contracts.deployment_result import DeploymentResult, summary
-from lean_ops.contracts.spec import ContractSpec
-from lean_ops.errors import LeanOpsError, NotFoundError, RetryableError
+from lean_ops.errors import LeanOpsError, RetryableError
 from lean_ops.naming import Names
 
 _MOST_ROUNDS = 20
@@ -55,10 +52,8 @@ class Ports:
 class _Round:
     """A plan with everything that its steps need."""
 
-    facts: Facts
+    reading: Reading
     plan: DeploymentPlan
-    pending: StoredFile | None
-    active: StoredFile | None
     claim: Claim | None
 
 
@@ -82,12 +77,20 @@ def preview(ports: Ports, topic: str, content: bytes, *, is_rollback: bool = Fal
     """What would become of a file if it were handed in now. Nothing is written, and no lease is taken."""
     metadata = {INTENT: deployment.ROLLBACK} if is_rollback else {}
     pending = StoredFile(content, etag="", since=ports.clock(), metadata=metadata)
-    entry = ports.registry.load(topic)
-    facts = _Deployment(ports, topic, Steps(log=lambda _: None), None, "").judge(pending, entry).facts
+    reader = FactReader(ports.s3, ports.names, ports.registry, topic)
+    facts = reader.read(pending, ports.registry.load(topic)).facts
     if facts.active is not None and facts.active.contract is not None:
         # What is active counts, even while its own deployment is being finished.
         facts = replace(facts, registered=facts.active.contract, registered_sha256=facts.active.sha256)
-    return deployment.decide(facts)
+    plan = deployment.decide(facts)
+    if plan.steps != deployment.PREPARE:
+        return plan
+    try:
+        for spec in deployment.tables_of(facts, plan):
+            check_table(ports.catalog, spec)
+    except LeanOpsError as error:
+        return deployment.refused(plan, str(error), error.next_step)
+    return plan
 
 
 class _Deployment:
@@ -96,10 +99,8 @@ class _Deployment:
     def __init__(self, ports: Ports, topic: str, steps: Steps, lease: Lease | None, requester: str) -> None:
         self._ports, self._topic, self._steps, self._lease = ports, topic, steps, lease
         self._author = {BY: requester}
-        self._folder = SchemaFolder(ports.s3, ports.names, topic)
-        self._store = SchemaStore(ports.s3, ports.names)
-        # Files in active/ that the tables cannot take: put there by hand, and no obstacle to a sound one.
-        self._refused: set[str] = set()
+        self._reader = FactReader(ports.s3, ports.names, ports.registry, topic)
+        self._folder = self._reader.folder
 
     def run(self) -> DeploymentResult:
         done: list[DeploymentPlan] = []
@@ -107,7 +108,7 @@ class _Deployment:
             with self._steps("read"):
                 current = self._gather()
             if not current.plan.steps:
-                return summary(self._topic, current.facts, done)
+                return summary(self._topic, current.reading.facts, done)
             try:
                 done.append(self._perform(current))
             except OvertakenError:
@@ -130,9 +131,9 @@ class _Deployment:
     def _unfit(self, current: _Round, error: LeanOpsError) -> DeploymentPlan:
         """The tables cannot take the contract: refuse it, or pass by what somebody put into active/."""
         if current.plan.steps == deployment.FINISH:
-            if current.pending is None:
+            if current.reading.pending is None or current.plan.file is None:
                 raise error
-            self._refused.add(current.plan.file.sha256 if current.plan.file else "")
+            self._reader.refuse(current.plan.file)
             return DeploymentPlan()
         plan = deployment.refused(current.plan, str(error), error.next_step)
         return self._perform(replace(current, plan=plan))
@@ -141,94 +142,38 @@ class _Deployment:
         pending = self._folder.read("pending")
         if pending is not None:
             pending = replace(pending, metadata=self._author | dict(pending.metadata))
-        return self.judge(pending, self._ports.registry.load(self._topic) if self._lease else None)
-
-    def judge(self, pending: StoredFile | None, entry: RegistryEntry | None) -> _Round:
-        """The next round, by the facts of now."""
-        active = self._folder.read("active")
-        declared = entry.declared if entry else None
-        handed_in = self._checked("pending", pending, declared) if pending else None
-        in_place = self._checked("active", active, None) if active else None
-        if in_place is not None and in_place.sha256 in self._refused:
-            in_place = replace(in_place, contract=None)
-        facts = Facts(
-            topic=self._topic,
-            declared=declared,
-            known_topics=() if entry else tuple(each.topic for each in self._ports.registry.all()),
-            pending=handed_in,
-            active=in_place,
-            registered=self._registered(entry, in_place),
-            registered_sha256=entry.sha256 if entry else None,
-            keys=entry.keys if entry else None,
-            was_in_force=handed_in is not None and handed_in.is_rollback and self._is_archived(handed_in),
-        )
-        claim = self._lease.claim if self._lease else None
-        return _Round(facts, deployment.decide(facts), pending, active, claim)
-
-    def _checked(self, place: str, found: StoredFile, declared: TopicSpec | None) -> ContractFile:
-        address = self._folder.address(place)
-        result = contract_file.read(address, found.content, declared)
-        sha256 = hashlib.sha256(found.content).hexdigest()
-        is_rollback = found.metadata.get(INTENT) == deployment.ROLLBACK
-        return ContractFile(address, sha256, result.contract, result.findings, is_rollback)
-
-    def _registered(self, entry: RegistryEntry | None, active: ContractFile | None) -> ContractSpec | None:
-        if entry is None or entry.version is None or entry.sha256 is None:
-            return None
-        if active is not None and active.sha256 == entry.sha256:
-            return active.contract
-        try:
-            return self._store.pinned(self._topic, entry.version, entry.sha256).contract
-        except NotFoundError:
-            return None
-
-    def _is_archived(self, file: ContractFile) -> bool:
-        if file.contract is None:
-            return False
-        try:
-            self._store.pinned(self._topic, file.contract.version, file.sha256)
-        except NotFoundError:
-            return False
-        return True
+        reading = self._reader.read(pending, self._ports.registry.load(self._topic) if self._lease else None)
+        return _Round(reading, deployment.decide(reading.facts), self._lease.claim if self._lease else None)
 
     # ------------------------------------------------------------------ the effects, one per step
 
     def _tables(self, current: _Round) -> None:
-        declared, contract = current.facts.declared, _contract(current)
-        if declared is None:
-            raise undeclared(self._topic)
-        for spec in (
-            tables.raw(self._topic),
-            tables.standardized(self._topic),
-            tables.curated(self._topic, contract, declared.curated.partitioning),
-        ):
+        specs = deployment.tables_of(current.reading.facts, current.plan)
+        for spec in specs:
+            check_table(self._ports.catalog, spec)
+        for spec in specs:
             ensure_table(self._ports.catalog, spec)
 
     def _archive(self, current: _Round) -> None:
-        active = current.facts.active
-        if current.active is not None and active is not None:
-            version = active.contract.version if active.contract else "unsound"
-            self._folder.archive(current.active, version)
+        stored, active = current.reading.active, current.reading.facts.active
+        if stored is not None and active is not None:
+            self._folder.archive(stored, active.contract.version if active.contract else "unsound")
 
     def _activate(self, current: _Round) -> None:
-        self._folder.activate(_pending(current), current.active)
+        self._folder.activate(_pending(current), current.reading.active)
 
     def _history(self, current: _Round) -> None:
-        active = current.active
+        active = current.reading.active
         if active is not None:
             events = history.activation_events(self._topic, current.plan, active.by, active.since)
             self._ports.outbox.add(events)
 
     def _open_gate(self, current: _Round) -> None:
-        if current.plan.file is None or current.claim is None or current.facts.declared is None:
+        file, declared = current.plan.file, current.reading.facts.declared
+        if file is None or file.contract is None or declared is None or current.claim is None:
             raise undeclared(self._topic)
-        self._ports.registry.activate(
-            current.claim,
-            _contract(current).version,
-            current.plan.file.sha256,
-            current.facts.declared.keys,
-            self._ports.clock(),
-        )
+        now = self._ports.clock()
+        self._ports.registry.activate(current.claim, file.contract.version, file.sha256, declared.keys, now)
 
     def _confirm(self, current: _Round) -> None:
         if current.claim is not None:
@@ -260,13 +205,7 @@ _EFFECTS: dict[Step, Callable[[_Deployment, _Round], None]] = {
 }
 
 
-def _contract(current: _Round) -> ContractSpec:
-    if current.plan.file is None or current.plan.file.contract is None:
-        raise ValueError("a step that needs a sound contract")
-    return current.plan.file.contract
-
-
 def _pending(current: _Round) -> StoredFile:
-    if current.pending is None:
+    if current.reading.pending is None:
         raise ValueError("a step that needs a pending file")
-    return current.pending
+    return current.reading.pending

@@ -16,10 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from lean_ops import tables
 from lean_ops.config.findings import Finding, nearest, shown
 from lean_ops.config.topics import KeysSpec, TopicSpec
 from lean_ops.contracts.compatibility import Comparison, Impact, compare
 from lean_ops.contracts.spec import ContractSpec
+from lean_ops.tables import TableSpec
 
 ROLLBACK = "rollback"
 FIRST = "first"
@@ -135,6 +137,18 @@ def implications(plan: DeploymentPlan) -> list[str]:
     if added:
         implied.append(f"{', '.join(added)}: rows stored before hold NULL until Curated is rebuilt")
     return implied
+
+
+def tables_of(facts: Facts, plan: DeploymentPlan) -> tuple[TableSpec, ...]:
+    """The tables of a topic under the plan's contract."""
+    if facts.declared is None or plan.file is None or plan.file.contract is None:
+        raise ValueError("only a declared topic with a sound contract has tables")
+    partitioning = facts.declared.curated.partitioning
+    return (
+        tables.raw(facts.topic),
+        tables.standardized(facts.topic),
+        tables.curated(facts.topic, plan.file.contract, partitioning),
+    )
 
 
 _ARCHIVED = "one of archive/, byte for byte"

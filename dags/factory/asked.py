@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 from airflow.sdk import Param
@@ -11,9 +12,10 @@ from airflow.sdk.definitions.param import ParamsDict
 from lean_ops.gates import Asked, AskedHop
 
 
+@cache
 def params() -> ParamsDict:
-    """The form of a topic's DAG."""
-    return ParamsDict(
+    """The form of a topic's DAG, the same for all of them: checked once, and never changed."""
+    found = ParamsDict(
         {
             "force": Param(False, type="boolean", description="Run although nothing is new."),
             "hop": Param("all", enum=list(get_args(AskedHop)), description="Only one of the hops."),
@@ -22,6 +24,8 @@ def params() -> ParamsDict:
             ),
         }
     )
+    found.validate()
+    return found
 
 
 def asked_by(given: Mapping[str, Any]) -> Asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_a_topic_that_is_not_scheduled_can_still_be_run() -> None:
 
 
 def test_parameters_are_typed() -> None:
-    params = build_topic_dag(spec(), LOCAL).params
+    params = deepcopy(build_topic_dag(spec(), LOCAL).params)
     params["until_snapshot"] = 7
     params.validate()
     with pytest.raises(ParamValidationError, match="'raw' is not one of"):

@@ -40,6 +40,7 @@ def head(world: CuratedWorld) -> int:
     return world.curated.metadata.current_snapshot_id
 
 
+@pytest.mark.faults
 def test_rolling_the_table_back_rewinds_it_by_itself(curated_world: CuratedWorld) -> None:
     world, supply = curated_world, Supply(41)
     batches(world, supply, 1)
@@ -51,9 +52,6 @@ def test_rolling_the_table_back_rewinds_it_by_itself(curated_world: CuratedWorld
 
 
 @pytest.mark.faults
-@pytest.mark.xfail(
-    reason="an error stays resolved although the row that healed it was rolled back", strict=True
-)
 def test_what_a_replay_healed_comes_back_after_the_table_was_rolled_back_over_it(
     curated_world_of: CuratedWorldOf,
 ) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 
@@ -76,12 +77,17 @@ class Curate(ReadsSnapshots):
         pinned = self.contracts.pinned(plan.topic, plan.contract_version, plan.contract_sha256)
         return pinned.contract
 
+    def errors(self, plan: BatchPlan, days: Sequence[date], catalog: Catalog) -> ErrorLog:
+        """The attempts at the records of a batch."""
+        return ErrorLog(catalog, plan, days)
+
     def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Curation:
         """The batch under its contract and its key."""
         contract = self.contract(batch.plan)
         personal = any(column.pii for column in contract.payload_columns)
         key = ports.secrets.pii_key(batch.plan.pii_key_id) if personal else None
-        return Curation(spark, batch, ports, contract, key)
+        errors = self.errors(batch.plan, batch.days, ports.catalog)
+        return Curation(spark, batch, ports, contract, key, errors)
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         plan = batch.plan
@@ -96,7 +102,7 @@ class Curate(ReadsSnapshots):
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """Records of the range that had failed before and are valid now are open no longer."""
-        log = ErrorLog(ports.catalog, batch.plan, batch.days)
+        log = self.errors(batch.plan, batch.days, ports.catalog)
         log.resolve(lambda: _appended(batch.plan, batch.source, batch.days, IDENTITY))
 
 

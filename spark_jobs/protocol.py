@@ -124,7 +124,7 @@ class Work(Protocol):
     def decide(self, source: Table, target: Table, state: State, bite: Volume) -> Decision:
         """What to do next."""
 
-    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+    def extent(self, source: Table, target: Table, plan: BatchPlan) -> Mapping[date, Volume]:
         """How much a plan reads, by publish day."""
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
@@ -148,7 +148,7 @@ class ReadsSnapshots:
         )
         return decide(facts, partial(lake.day_volumes, source))
 
-    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+    def extent(self, source: Table, target: Table, plan: BatchPlan) -> Mapping[date, Volume]:  # noqa: ARG002
         volumes = lake.day_volumes(source, plan.start_snapshot, plan.end_snapshot)
         return {day: volume for day, volume in volumes.items() if plan.takes(day)}
 
@@ -262,7 +262,7 @@ def _execute(run: _Run, plan: BatchPlan, columns: str | None) -> BatchResult:
 
 
 def _open(run: _Run, plan: BatchPlan, columns: str | None) -> OpenBatch:
-    taken = run.work.extent(run.source, plan)
+    taken = run.work.extent(run.source, run.target, plan)
     volume = sum(taken.values(), start=Volume())
     batch = OpenBatch(
         plan=plan,
@@ -303,7 +303,7 @@ def _settle(run: _Run, plan: BatchPlan, prepared: PreparedResult) -> BatchResult
     """The batch is visible: what follows from it, the run history, then the checkpoint, which closes the plan."""
     ports = run.ports
     with ports.steps("settle"):
-        days = tuple(sorted(run.work.extent(run.source, plan)))
+        days = tuple(sorted(run.work.extent(run.source, run.target, plan)))
         run.work.settle(PublishedBatch(plan, run.source, days), ports)
     with ports.steps("outbox"):
         ports.outbox.put(prepared.result)

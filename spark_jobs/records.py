@@ -30,10 +30,7 @@ class Curation:
     ports: Ports
     contract: ContractSpec
     key: bytes | None
-
-    @property
-    def errors(self) -> ErrorLog:
-        return ErrorLog(self.ports.catalog, self.batch.plan, self.batch.days)
+    errors: ErrorLog
 
     @property
     def personal(self) -> list[str]:

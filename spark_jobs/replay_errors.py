@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F
 from lean_ops import naming, tables
 from lean_ops.aws import lake, row_filters
 from lean_ops.aws.checkpoints import State
-from lean_ops.aws.open_errors import by_day, open_errors
+from lean_ops.aws.open_errors import by_day, lost_replays, open_errors
 from lean_ops.aws.record_errors import IDENTITY, ErrorLog
 from lean_ops.aws.schema_store import SchemaStore
 from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop, SourceRange
@@ -52,30 +53,36 @@ class ReplayErrors(Curate):
             return Finish(plan)
         if plan is not None and source.snapshot_by_id(plan.end_snapshot) is not None:
             return Replay(plan)
-        found = open_errors(source, self.topic.topic, self.selection)
+        lost = lost_replays(source, target, self.topic.topic)
+        found = open_errors(source, self.topic.topic, self.selection, lost=lost)
         waiting = by_day(each for each in found if each.detected_at < self.asked_at)
         everything = SourceRange(start_snapshot=None, end_snapshot=lake.head(source), reason="first_read")
         some = bite_of_days(everything, waiting, bite)
         return NothingNew() if some is None else Read(some)
 
-    def extent(self, source: Table, plan: BatchPlan) -> Mapping[date, Volume]:
-        chosen = open_errors(source, plan.topic, plan.selection, plan.end_snapshot)
+    def extent(self, source: Table, target: Table, plan: BatchPlan) -> Mapping[date, Volume]:
+        lost = lost_replays(source, target, plan.topic)
+        chosen = open_errors(source, plan.topic, plan.selection, plan.end_snapshot, lost)
         return {day: volume for day, volume in by_day(chosen).items() if plan.takes(day)}
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
-        source = Failed(spark, ErrorLog(ports.catalog, batch.plan, batch.days))
+        source = Failed(spark, self.errors(batch.plan, batch.days, ports.catalog))
         return curation.stage(self.curation(spark, batch, ports), source, lambda _: (), self.driver_rows)
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
-        log = ErrorLog(ports.catalog, batch.plan, batch.days)
+        log = self.errors(batch.plan, batch.days, ports.catalog)
         log.resolve(lambda: _chosen(log))
+
+    def errors(self, plan: BatchPlan, days: Sequence[date], catalog: Catalog) -> ErrorLog:
+        errors, curated = catalog.load_table(self.source), catalog.load_table(self.target)
+        return ErrorLog(catalog, plan, days, lost_replays(errors, curated, plan.topic))
 
 
 def _chosen(log: ErrorLog) -> pa.Table:
     """The errors that the plan takes."""
     plan, asked = log.plan, log.plan.selection or ErrorSelection()
     latest = log.latest(snapshot=plan.end_snapshot)
-    chosen = latest.filter(pc.equal(latest["status"], "open"))
+    chosen = latest.filter(log.is_open(latest))
     if asked.error_code is not None:
         chosen = chosen.filter(pc.equal(chosen["error_code"], asked.error_code))
     if asked.since is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile, ManifestEntryStatus
@@ -35,6 +35,14 @@ def newest_token(table: Table, *, replay: bool = False) -> Token | None:
     """What the newest published batch says of itself: of those that read on, or of those that replay errors."""
     tokens = (Token.from_summary(_summary(snapshot)) for snapshot in _from_head(table))
     return next((token for token in tokens if token and (token.hop == "replay") == replay), None)
+
+
+def batches(table: Table) -> tuple[frozenset[str], datetime]:
+    """The ids of all batches in the table's history, and since when expiry has left it."""
+    kept = list(_from_head(table))
+    tokens = (Token.from_summary(_summary(snapshot)) for snapshot in kept)
+    since = min((snapshot.timestamp_ms for snapshot in kept), default=0)
+    return frozenset(token.batch_id for token in tokens if token), datetime.fromtimestamp(since / 1000, UTC)
 
 
 def is_whole(table: Table) -> bool:

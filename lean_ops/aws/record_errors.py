@@ -31,11 +31,12 @@ _LATEST = ("record_id", *_KEPT, "attempt", "status", "batch_id", "contract_versi
 
 @dataclass(frozen=True)
 class ErrorLog:
-    """The errors of a plan's topic on some publish days."""
+    """The errors of a plan's topic on some publish days. What a `lost` replay resolved is open again."""
 
     catalog: Catalog
     plan: BatchPlan
     days: Sequence[date]
+    lost: frozenset[str] = frozenset()
 
     def latest(self, table: Table | None = None, snapshot: int | None = None) -> pa.Table:
         """The latest attempt at every record, as of now or of a snapshot."""
@@ -79,13 +80,18 @@ class ErrorLog:
 
         def answers(table: Table) -> pa.Table:
             latest = self.latest(table)
-            before = latest.filter(pc.and_(_is_open(latest), pc.invert(self._settled(latest))))
+            before = latest.filter(pc.and_(self.is_open(latest), pc.invert(self._settled(latest))))
             if len(before):
                 before = before.join(records().select(IDENTITY), keys=list(IDENTITY), join_type="left semi")
             detail = f"valid under contract {self.plan.contract_version}"
             return self._rows(table, before, status="resolved", last=before["attempt"], detail=detail)
 
         append_decided(self.catalog, tables.ERRORS.identifier, answers)
+
+    def is_open(self, attempts: pa.Table) -> pa.ChunkedArray:
+        """Which attempts leave their record open."""
+        lost = pc.is_in(attempts["batch_id"], value_set=pa.array(self.lost, pa.large_string()))
+        return pc.or_(pc.equal(attempts["status"], "open"), lost)
 
     def _settled(self, attempts: pa.Table) -> pa.ChunkedArray:
         """Attempts with which this batch agrees: a replay's own; otherwise those under the same contract."""
@@ -94,7 +100,7 @@ class ErrorLog:
         return pc.equal(attempts["contract_version"], self.plan.contract_version)
 
     def _done(self, attempts: pa.Table) -> pa.ChunkedArray:
-        return pc.and_(_is_open(attempts), self._settled(attempts))
+        return pc.and_(self.is_open(attempts), self._settled(attempts))
 
     def _rows(self, table: Table, records: pa.Table, *, last: Any, **values: str) -> pa.Table:
         """Rows of the table for these records."""
@@ -116,10 +122,6 @@ class ErrorLog:
             else:
                 columns.append(pa.nulls(len(records), field.type))
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _is_open(attempts: pa.Table) -> pa.ChunkedArray:
-    return pc.equal(attempts["status"], "open")
 
 
 def _named(plan: BatchPlan, records: pa.Table) -> pa.Table:

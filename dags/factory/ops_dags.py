@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Context, CronDataIntervalTimetable, Param, task
 
 from dags.factory import ops_tasks, release
@@ -35,7 +36,7 @@ _OPTIONS: dict[str, Any] = {
 
 def ops_dags(environment: EnvironmentSpec) -> list[DAG]:
     """All of them, by name."""
-    return [drift_report(), flush(), replay_dlq(), replay_errors(environment)]
+    return [drift_report(), flush(), replay_dlq(), replay_errors(environment), revalidate()]
 
 
 def flush() -> DAG:
@@ -87,9 +88,11 @@ class ReplayErrors(SparkJob):
     """The job of a topic that only the run's parameters name, on the environment's engine."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        asked = context["params"]
-        ops_tasks.refuse_dry_run(asked, context["ti"].xcom_pull(task_ids="count") or {})
+        asked, counts = context["params"], context["ti"].xcom_pull(task_ids="count") or {}
+        ops_tasks.refuse_dry_run(asked, counts)
         self.topic = load_topic(release.repository(), asked["topic"])
+        if not counts:
+            return self.idle("no open errors")
         return self.start(context, JobArguments(topic=self.topic, selection=ops_tasks.selection(asked)))
 
 
@@ -105,13 +108,25 @@ def replay_errors(environment: EnvironmentSpec) -> DAG:
     @task
     def note(done: dict[str, Any], **context: Any) -> None:
         ops_tasks.record(context, done)  # type: ignore[arg-type]
+        ops_tasks.revalidated(context["params"])
 
+    version = Param(None, type=["null", "string"], description="Of the contract that asked for it.")
+    params = _asked() | {"version": version}
     with DAG(
-        "ops__replay_errors", schedule=None, params=_asked(), description=replay_errors.__doc__, **_OPTIONS
+        "ops__replay_errors", schedule=None, params=params, description=replay_errors.__doc__, **_OPTIONS
     ) as dag:
         replay = engine(task_id="replay", hop="replay", pool=pool(kind), execution_timeout=timedelta(hours=1))
         count() >> replay
         note(replay.output)
+    return dag
+
+
+def revalidate() -> DAG:
+    """Every hour: a topic with a new contract gets its open errors validated under it, once for each version."""
+    with DAG("ops__revalidate", schedule="17 * * * *", description=revalidate.__doc__, **_OPTIONS) as dag:
+        TriggerDagRunOperator.partial(
+            task_id="replay", trigger_dag_id="ops__replay_errors", skip_when_already_exists=True
+        ).expand_kwargs(task(ops_tasks.due_revalidations)())
     return dag
 
 

@@ -97,6 +97,41 @@ def replay_letters(asked: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]
     return asdict(result)
 
 
+def due_revalidations() -> list[dict[str, Any]]:
+    """The replays that new contracts ask for, as runs of `ops__replay_errors`: one per topic and version."""
+    from lean_ops.aws.clients import client
+    from lean_ops.aws.registry import Registry
+
+    runtime = release.runtime()
+    with told_to_airflow():
+        entries = Registry(client(runtime, "dynamodb"), runtime.names).all()
+    due = [(entry.topic, entry.revalidate_errors) for entry in entries if entry.revalidate_errors]
+    return [
+        {
+            "trigger_run_id": f"revalidate__{topic}__{version}",
+            "conf": {
+                "topic": topic,
+                "reason": f"contract {version} came into force",
+                "version": version,
+                "dry_run": False,
+            },
+        }
+        for topic, version in due
+    ]
+
+
+def revalidated(asked: Mapping[str, Any]) -> None:
+    """The errors that a contract asked for are validated; a newer contract asks again."""
+    from lean_ops.aws.clients import client
+    from lean_ops.aws.registry import Registry
+
+    runtime = release.runtime()
+    if asked["version"]:
+        with told_to_airflow():
+            registry = Registry(client(runtime, "dynamodb"), runtime.names)
+            registry.revalidated(asked["topic"], asked["version"])
+
+
 def selection(asked: Mapping[str, Any]) -> ErrorSelection:
     """The errors that a replay was asked for."""
     since = to_datetime(moment(asked["since"], time.time())) if asked["since"] else None

@@ -35,14 +35,17 @@ class SparkJob(BaseOperator):
         with told_to_airflow():
             gate = self._gate(context)
             if not gate.open:
-                self.log.info("Spark is not started: %s", gate.reason)
-                idle = JobResult(topic=self.topic.topic, hop=self.hop, caught_up=True, batches=())
-                return self.finish(idle)
+                return self.idle(gate.reason)
             return self.start(context, self._arguments(context))
 
     def start(self, context: Context, arguments: JobArguments) -> dict[str, Any]:
         """Run the job on the engine, or defer until it is done."""
         raise NotImplementedError
+
+    def idle(self, reason: str) -> dict[str, Any]:
+        """The answer of a job that was not needed."""
+        self.log.info("Spark is not started: %s", reason)
+        return self.finish(JobResult(topic=self.topic.topic, hop=self.hop, caught_up=True, batches=()))
 
     def finish(self, result: JobResult) -> dict[str, Any]:
         """The answer as XCom; a failure fails the task in the way its class wants."""

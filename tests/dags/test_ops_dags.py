@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -37,7 +38,8 @@ def drift(column: str, age: timedelta) -> OpsEvent:
 
 def test_replays_want_a_topic_a_reason_and_a_decision_against_the_dry_run(world: World) -> None:
     dags = {dag.dag_id: dag for dag in ops_dags(world.runtime.environment)}
-    assert list(dags) == ["ops__drift_report", "ops__flush", "ops__replay_dlq", "ops__replay_errors"]
+    scheduled = {name for name, dag in dags.items() if dag.schedule is not None}
+    assert scheduled == {"ops__drift_report", "ops__flush", "ops__revalidate"}
     for name in ("ops__replay_dlq", "ops__replay_errors"):
         params = dags[name].params
         assert dags[name].schedule is None
@@ -77,6 +79,19 @@ def test_errors_are_counted_before_they_are_validated_again(world: World) -> Non
     assert ops_tasks.count_errors(ASKED | {"since": "24h"}) == {}
     chosen = ops_tasks.selection(ASKED | {"code": "CDE_MISSING", "since": "2026-11-18"})
     assert (chosen.error_code, chosen.since) == ("CDE_MISSING", datetime(2026, 11, 18, tzinfo=UTC))
+
+
+def test_a_new_contract_has_its_errors_validated_once(world: World) -> None:
+    assert ops_tasks.due_revalidations() == []
+    world.activate()
+    [due] = ops_tasks.due_revalidations()
+    assert due["trigger_run_id"] == "revalidate__orders__1.0"
+    replay = next(dag for dag in ops_dags(world.runtime.environment) if dag.dag_id == "ops__replay_errors")
+    params = deepcopy(replay.params)
+    params.update(due["conf"])
+    params.validate()
+    ops_tasks.revalidated(params)
+    assert ops_tasks.due_revalidations() == []
 
 
 def letter(world: World) -> None:

@@ -36,10 +36,11 @@ class FactReader:
         # Files in active/ that the tables cannot take: put there by hand, and no obstacle to a sound one.
         self._refused: set[str] = set()
 
-    def read(self, pending: StoredFile | None, entry: RegistryEntry | None) -> Reading:
-        """The facts of now about a file; without an entry, those of a topic that nobody has declared."""
+    def read(
+        self, pending: StoredFile | None, entry: RegistryEntry | None, declared: TopicSpec | None
+    ) -> Reading:
+        """The facts of now about a file, for a topic that is declared like this, or not at all."""
         active = self.folder.read("active")
-        declared = entry.declared if entry else None
         handed_in = self._checked("pending", pending, declared) if pending else None
         in_place = self._checked("active", active, None) if active else None
         if in_place is not None and in_place.sha256 in self._refused:
@@ -47,7 +48,7 @@ class FactReader:
         facts = Facts(
             topic=self._topic,
             declared=declared,
-            known_topics=() if entry else tuple(each.topic for each in self._registry.all()),
+            known_topics=() if declared else tuple(each.topic for each in self._registry.all()),
             pending=handed_in,
             active=in_place,
             registered=self._registered(entry, in_place),

@@ -23,6 +23,7 @@ from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.registry import Registry, undeclared
 from lean_ops.aws.schema_folder import BY, INTENT, OvertakenError, StoredFile
 from lean_ops.batch.steps import Steps
+from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts import deployment, history, rejection
 from lean_ops.contracts.deployment import DeploymentPlan, Step
 from lean_ops.contracts.deployment_result import DeploymentResult, summary
@@ -73,12 +74,17 @@ def deploy(
         return _Deployment(ports, topic, steps, lease, requester).run()
 
 
-def preview(ports: Ports, topic: str, content: bytes, *, is_rollback: bool = False) -> DeploymentPlan:
-    """What would become of a file if it were handed in now. Nothing is written, and no lease is taken."""
+def preview(
+    ports: Ports, declared: TopicSpec, content: bytes, *, is_rollback: bool = False
+) -> DeploymentPlan:
+    """What would become of a file if it were handed in for a topic that is declared like this.
+
+    Nothing is written, and no lease is taken. The topic may be a new one: then it is onboarded first.
+    """
     metadata = {INTENT: deployment.ROLLBACK} if is_rollback else {}
     pending = StoredFile(content, etag="", since=ports.clock(), metadata=metadata)
-    reader = FactReader(ports.s3, ports.names, ports.registry, topic)
-    facts = reader.read(pending, ports.registry.load(topic)).facts
+    reader = FactReader(ports.s3, ports.names, ports.registry, declared.topic)
+    facts = reader.read(pending, ports.registry.load(declared.topic), declared).facts
     if facts.active is not None and facts.active.contract is not None:
         # What is active counts, even while its own deployment is being finished.
         facts = replace(facts, registered=facts.active.contract, registered_sha256=facts.active.sha256)
@@ -142,7 +148,8 @@ class _Deployment:
         pending = self._folder.read("pending")
         if pending is not None:
             pending = replace(pending, metadata=self._author | dict(pending.metadata))
-        reading = self._reader.read(pending, self._ports.registry.load(self._topic) if self._lease else None)
+        entry = self._ports.registry.load(self._topic) if self._lease else None
+        reading = self._reader.read(pending, entry, entry.declared if entry else None)
         return _Round(reading, deployment.decide(reading.facts), self._lease.claim if self._lease else None)
 
     # ------------------------------------------------------------------ the effects, one per step

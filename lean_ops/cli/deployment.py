@@ -173,11 +173,12 @@ def _preview(
 ) -> DeploymentResult:
     from lean_ops.aws import schema_ports
     from lean_ops.aws.deployments import preview
+    from lean_ops.config.repository import load_topic
     from lean_ops.contracts.deployment_result import described
 
     ports = schema_ports.ports(options.runtime(root, env))
     entry = ports.registry.load(topic)
-    decided = preview(ports, topic, content, is_rollback=is_rollback)
+    decided = preview(ports, load_topic(options.repository(root), topic), content, is_rollback=is_rollback)
     return described(topic, entry.version if entry else None, decided)
 
 

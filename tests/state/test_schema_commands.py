@@ -108,6 +108,23 @@ def test_a_plan_says_what_a_deployment_would_do_and_does_nothing(
     assert set(world.files()) == {"active/schema.json"}
 
 
+def test_a_plan_is_made_with_the_topic_file_beside_it(
+    world: World, command: Command, repository: Repository
+) -> None:
+    keys = "keys: {idempotency_key: order_id}\n"
+    (repository.topics_folder / "payments.yaml").write_text(repositories.topic("payments"))
+    contract = repository.contract_file("payments")
+    contract.parent.mkdir()
+    contract.write_text(orders("1.0", topic="payments"))
+    plan = json.loads(command("schema", "plan", "payments", "--json").stdout)
+    assert plan["outcome"] == "activated", "a new topic is planned before it is onboarded"
+    world.deployed(repository.contract_file("orders").read_text())
+    (repository.topics_folder / "orders.yaml").write_text(repositories.topic("orders", keys))
+    write(repository, orders("1.1", column("quantity", "bigint")))
+    plan = json.loads(command("schema", "plan", "orders", "--json").stdout)
+    assert plan["needs"][0].startswith("idempotency_key: key_changed")
+
+
 def test_a_plan_that_would_be_refused_fails_and_says_why(
     world: World, command: Command, repository: Repository
 ) -> None:

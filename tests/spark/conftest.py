@@ -15,6 +15,7 @@ from lean_ops.aws.catalog import open_catalog
 from lean_ops.aws.clients import Stack, client
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
+from lean_ops.config.topics import TopicSpec
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
 from spark_jobs.session import build_session, settings
@@ -130,7 +131,10 @@ def world(lake: Lake, world_of: WorldOf) -> World:
 
 @pytest.fixture(scope="session")
 def curated_world_of(lakes: Callable[[str], Lake]) -> CuratedWorldOf:
-    """Makes topics whose Standardized table is written by the test; on files unless it is told another lake."""
+    """Makes topics whose Standardized table is written by the test, unless it is told a topic that has one.
+
+    They are on files unless it is told another lake.
+    """
 
     @cache
     def with_contracts(kind: str) -> Lake:
@@ -141,11 +145,19 @@ def curated_world_of(lakes: Callable[[str], Lake]) -> CuratedWorldOf:
         secrets.create_secret(Name=names.pii_secret(KEY_ID), SecretBinary=PII_KEY)
         return lake
 
-    def make(lake: Lake | None = None, *, on_executors: bool = False, **changes: Any) -> CuratedWorld:
+    def make(
+        lake: Lake | None = None,
+        *,
+        topic: TopicSpec | None = None,
+        on_executors: bool = False,
+        **changes: Any,
+    ) -> CuratedWorld:
         kind = lake.runtime.environment.catalog.kind if lake else "sqlite"
-        topic = curated_topic(f"topic{next(_numbers)}", **changes)
-        world = CuratedWorld(with_contracts(kind), topic, on_executors=on_executors)
-        world.create()
+        own = topic or curated_topic(f"topic{next(_numbers)}", **changes)
+        world = CuratedWorld(with_contracts(kind), own, on_executors=on_executors)
+        if topic is None:
+            world.create()
+        world.deploy(world.version)
         return world
 
     return make

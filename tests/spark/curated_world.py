@@ -68,13 +68,12 @@ class CuratedWorld:
         self.oracle = CuratedOracle(self.name, PII_KEY)
 
     def create(self) -> None:
-        """Standardized with its columns, and the contract."""
+        """Standardized with its columns."""
         ensure_table(self.lake.catalog, tables.standardized(self.name))
         with self.standardized.update_schema() as update:
             update.add_column("_overflow", StringType())
             for path, name in COLUMNS.items():
                 update.add_column(name, StringType(), doc=path)
-        self.deploy(self.version)
 
     @property
     def name(self) -> str:

@@ -142,6 +142,7 @@ def effects_of_a_crash(world: CuratedWorld, name: str) -> list[str]:
     return steps.names
 
 
+@pytest.mark.faults
 def test_compaction_of_the_table_during_the_merge_makes_the_batch_start_over(
     curated_world_of: CuratedWorldOf,
 ) -> None:

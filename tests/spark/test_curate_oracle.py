@@ -11,9 +11,10 @@ import pytest
 from lean_ops.aws.curated_verification import CuratedVerifier
 from lean_ops.batch.next_batch import Volume
 from tests.spark.curated_streams import corrections, standardized
-from tests.spark.curated_world import CuratedWorld, CuratedWorldOf, check
+from tests.spark.curated_world import CuratedWorld, CuratedWorldOf, check, curated_topic
 from tests.spark.oracle import Identity, Row
-from tests.spark.world import Lake
+from tests.spark.streams import cut
+from tests.spark.world import Lake, WorldOf
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -45,7 +46,7 @@ def assert_proved(world: CuratedWorld) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "on_executors"),
-    [pytest.param(1, False, marks=pytest.mark.faults), (3, False), (2, True)],
+    [(3, False), *(pytest.param(*case, marks=pytest.mark.faults) for case in ((1, False), (2, True)))],
 )
 def test_versions_end_in_the_oracles_rows_in_any_order_and_any_cut(
     curated_world_of: CuratedWorldOf, parts: int, on_executors: bool
@@ -54,6 +55,20 @@ def test_versions_end_in_the_oracles_rows_in_any_order_and_any_cut(
     feed(world, shuffled(parts, 150, parts))
     check(world)
     assert_proved(world)
+
+
+def test_both_hops_together_find_every_path_wherever_it_landed(
+    world_of: WorldOf, curated_world_of: CuratedWorldOf
+) -> None:
+    first = world_of(max_columns=8)
+    second = curated_world_of(topic=curated_topic(first.name), on_executors=True)
+    for piece in cut(corrections(14, 120), 2, seed=14):
+        first.append(piece)
+        first.catch_up()
+        second.given = first.rows()
+        second.catch_up()
+    check(second)
+    assert_proved(second)
 
 
 def test_a_contract_that_changes_and_replays_in_between_heal_what_they_can(

@@ -69,3 +69,54 @@ def _merge(spark: SparkSession, frame: DataFrame, target: str, on: str, *, updat
         f"merge into {target} t using incoming s on {on} {matched} "
         f"when not matched then insert ({columns}) values ({values})"
     )
+
+
+CURATED = {
+    "idempotency_key": "string",
+    "message_id": "string",
+    "publish_time": "timestamp",
+    "period_reference": "string",
+    "event_timestamp": "timestamp",
+    "user_id": "string",
+    "event_type": "string",
+    "session_id": "string",
+    "duration_ms": "bigint",
+    "value": "decimal(18,2)",
+    "is_test": "boolean",
+    "ip_address": "string",
+    "device_id": "string",
+    "user_agent": "string",
+}
+_PATHS = {
+    "event_timestamp": "event_timestamp",
+    "user_id": "event_userid",
+    "event_type": "event_eventtype",
+    "session_id": "sessionid",
+    "duration_ms": "event_durationms",
+    "value": "event_value",
+    "is_test": "event_istest",
+    "ip_address": "event_metadata_ipaddress",
+    "device_id": "event_metadata_deviceid",
+    "user_agent": "event_metadata_useragent",
+}
+
+
+def curate(spark: SparkSession, source: str, target: str, months: int | None = 1) -> None:
+    """Standardized → Curated: cast, hash, LIFO by window, MERGE on the key within ±1 month (or all history)."""
+    envelope = ("idempotency_key", "message_id", "publish_time", "period_reference")
+    typed = spark.table(source).select(
+        *envelope,
+        *(F.expr(f"try_cast({path} as {CURATED[name]})").alias(name) for name, path in _PATHS.items()),
+    )
+    valid = typed.where("event_timestamp is not null and user_id is not null and event_type is not null")
+    hashed = valid.withColumns({name: F.sha2(name, 256) for name in ("user_id", "ip_address")})
+    latest = Window.partitionBy("idempotency_key").orderBy(F.desc("publish_time"))
+    unique = hashed.withColumn("rank", F.row_number().over(latest)).where("rank = 1").drop("rank")
+    near = ""
+    if months is not None:
+        bounds = unique.agg(F.min("publish_time"), F.max("publish_time")).collect()[0]
+        near = (
+            f" and t.publish_time >= timestamp'{bounds[0]}' - interval {months} month"
+            f" and t.publish_time <= timestamp'{bounds[1]}' + interval {months} month"
+        )
+    _merge(spark, unique, target, f"t.idempotency_key = s.idempotency_key{near}", update=True)

@@ -29,7 +29,7 @@ from lean_ops.config.repository import Repository, load_environment, load_topic
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
 from local import moto_corrections
-from spark_jobs.protocol import Ports, run_batch
+from spark_jobs.protocol import Ports, Work, run_batch
 from spark_jobs.session import build_session
 from spark_jobs.standardize import Standardize
 
@@ -76,9 +76,13 @@ class Bench:
         for spec in (tables.raw(TOPIC), tables.standardized(TOPIC)):
             ensure_table(self.catalog, spec)
         names = self.runtime.names
-        for kind in ("raw", "plan", "columns"):
-            key = {"pipeline_id": {"S": f"standardization_{TOPIC}"}, "checkpoint_type": {"S": kind}}
-            self.dynamodb.delete_item(TableName=names.state_table("checkpoints"), Key=key)
+        for pipeline, kinds in (
+            ("standardization", ("raw", "plan", "columns")),
+            ("curation", ("standardized", "plan")),
+        ):
+            for kind in kinds:
+                key = {"pipeline_id": {"S": f"{pipeline}_{TOPIC}"}, "checkpoint_type": {"S": kind}}
+                self.dynamodb.delete_item(TableName=names.state_table("checkpoints"), Key=key)
         self.spark.catalog.clearCache()
 
     def send(self, count: int, *, seed: int = 1, days: int = 3, commits: int = 1, offset: int = 0) -> int:
@@ -87,17 +91,22 @@ class Bench:
 
     def standardize(self) -> tuple[BatchResult, float]:
         """One batch of ours, and its seconds."""
-        leases = Leases(self.dynamodb, self.runtime.names)
+        return self.run(Standardize(load_topic(Repository(ROOT), TOPIC), "1.0", "0" * 64))
+
+    def run(self, work: Work) -> tuple[BatchResult, float]:
+        """One batch of a hop, and its seconds."""
+        names, leases = self.runtime.names, Leases(self.dynamodb, self.runtime.names)
         ports = Ports(
             catalog=self.catalog,
             leases=leases,
-            checkpoints=Checkpoints(self.dynamodb, self.runtime.names, leases),
-            outbox=Outbox(self.dynamodb, self.runtime.names),
-            secrets=Secrets(None, self.runtime.names),
+            checkpoints=Checkpoints(self.dynamodb, names, leases),
+            outbox=Outbox(self.dynamodb, names),
+            secrets=Secrets(
+                boto3.client("secretsmanager", region_name=self.runtime.environment.region), names
+            ),
             steps=Steps(log=lambda _: None),
         )
-        work = Standardize(load_topic(Repository(ROOT), TOPIC), "1.0", "0" * 64)
-        result, seconds = _timed(lambda: run_batch(self.spark, work, ports))
+        result, seconds = timed(lambda: run_batch(self.spark, work, ports))
         if result is None:
             raise RuntimeError("there was nothing to do")
         return result, seconds
@@ -116,7 +125,7 @@ class Bench:
             self.spark.sql(f"create table ops_db.{table} {columns}")
         raw = ".".join(naming.raw_table(TOPIC))
         self.spark.sql(f"refresh table {raw}")
-        _, seconds = _timed(
+        _, seconds = timed(
             lambda: seeds_way.standardize(self.spark, raw, "ops_db.baseline", "ops_db.baseline_errors")
         )
         return seconds
@@ -145,7 +154,7 @@ def peak_driver_gb(spark: SparkSession) -> float:
     return (jvm + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024**2
 
 
-def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     started = time.monotonic()
     result = work()
     return result, time.monotonic() - started

@@ -19,7 +19,7 @@ LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
 COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header \
 	--no-annotate --generate-hashes $(if $(UPGRADE),--upgrade) -c locks/airflow-3.2.1-constraints.txt
 
-.PHONY: help setup demo test test-faults bench check lint types walls format lock lock-cdk lock-bridge clean
+.PHONY: help setup demo test test-faults test-stack bench check lint types walls format lock lock-cdk lock-bridge clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,10 @@ demo: setup ## Validate the shipped topics and show what they will create
 	@$(IN_ENV) lean-ops topics validate && lean-ops topics list
 
 test: setup ## The tests, under 10 minutes (ARGS="-k lease" passes arguments to pytest)
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not faults" $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not faults and not stack" $(ARGS)
+
+test-stack: setup ## The whole pipeline with Airflow and Spark, end to end
+	@$(PYTEST) -m "stack and not faults" $(ARGS)
 
 test-faults: setup ## The long fault-injection suites
 	@$(PYTEST) -m faults $(ARGS)

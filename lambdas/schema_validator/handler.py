@@ -13,6 +13,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from lean_ops import runtime as runtimes
 from lean_ops.aws import schema_ports
 from lean_ops.aws.deployments import Ports
+from lean_ops.aws.patience import dependency
 from lean_ops.aws.schema_folder import pending_topics, topic_of
 from lean_ops.contracts.deployment_result import DeploymentResult
 from lean_ops.errors import LeanOpsError
@@ -50,7 +51,9 @@ def _sweep(until: float) -> list[dict[str, Any]]:
             logger.warning("out of time, the rest comes next time")
             break
         try:
-            done.append(_told(schema_ports.deploy_when_free(_ports(), topic, requester="unknown", until=0)))
+            with dependency():
+                result = schema_ports.deploy_when_free(_ports(), topic, requester="unknown", until=0)
+            done.append(_told(result))
         except LeanOpsError as error:
             logger.warning("left for the next time", topic=topic, reason=str(error))
     return done

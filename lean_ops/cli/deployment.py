@@ -111,9 +111,7 @@ def status(
     if desk.folder(topic).read("pending") is not None:
         output.talk("a file waits in pending/")
     for finding in (desk.folder(topic).failure() or {}).get("findings", ()):
-        output.talk(
-            f"refused: {finding['key'] or 'the file'}: found {finding['found']}; {finding['expected']}"
-        )
+        output.talk(_refusal(finding))
 
 
 def history(
@@ -163,6 +161,8 @@ def _outcome(desk: Desk, file: HandedIn, expected: DeploymentResult, timeout: fl
     if outcome == "rejected":
         failure = desk.folder(file.topic).failure() or {}
         told |= {"findings": tuple(failure["findings"]), "needs": tuple(failure["needs"]), "implies": ()}
+    elif outcome == "nothing":
+        output.talk(f"{file.topic}: a later file took its place")
     elif expected.outcome == "unchanged":
         told["outcome"] = "unchanged"
     return expected.model_copy(update=told)
@@ -246,14 +246,22 @@ def _print(result: DeploymentResult, would_be: str = "") -> None:
             f"{each['change']}: {each['detail']}"
         )
     for finding in result.findings:
-        output.line(f"  refused: {finding['key'] or 'the file'}: found {finding['found']}")
-        output.line(f"    expected {finding['expected']}")
+        output.line(f"  {_refusal(finding)}")
     for need in result.needs:
         output.line(f"  it would need: {need}")
     for implied in result.implies:
         output.line(f"  implies: {implied}")
     if result.effect is not None:
         _print_effect(result.effect)
+
+
+def _refusal(finding: dict[str, Any]) -> str:
+    """A finding in one line. A file under review never steers a terminal."""
+    from lean_ops.config.findings import printable
+
+    hint = f" Did you mean {finding['nearest']!r}?" if finding["nearest"] else ""
+    place = finding["key"] or "the file"
+    return printable(f"refused: {place}: found {finding['found']}; expected {finding['expected']}.{hint}")
 
 
 def _print_effect(effect: ContractEffect) -> None:

@@ -162,7 +162,17 @@ def test_a_refused_deployment_fails_with_every_finding(command: Command, reposit
     answer = command("schema", "deploy", "orders", "--wait", "--json")
     (result,) = json.loads(answer.stdout)
     assert (answer.exit_code, result["outcome"], len(result["findings"])) == (1, "rejected", 3)
-    assert "refused: /version" in command("schema", "status", "orders").stderr
+    said = command("schema", "status", "orders").stderr
+    assert "refused: /payload_columns/1/type: found 'itn'" in said
+    assert "Did you mean 'int'?" in said
+
+
+@pytest.mark.usefixtures("answered")
+def test_no_refused_file_steers_a_terminal(command: Command, repository: Repository) -> None:
+    write(repository, orders("1.0", **{"\x1b[2J": 1}))
+    for answer in (command("schema", "deploy", "orders", "--wait"), command("schema", "status", "orders")):
+        assert "\\x1b[2J" in answer.output
+        assert "\x1b" not in answer.output
 
 
 @pytest.mark.usefixtures("answered")

@@ -40,6 +40,7 @@ class Settle(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         from lean_ops.aws import metrics
+        from lean_ops.aws.alerts import AlertTopic
         from lean_ops.aws.clients import client
         from lean_ops.aws.gate_facts import gate_reader
         from lean_ops.aws.outbox import Outbox
@@ -51,6 +52,9 @@ class Settle(BaseOperator):
             Outbox(client(runtime, "dynamodb"), runtime.names).add([run_event(facts)])
             cloudwatch = client(runtime, "cloudwatch")
             metrics.publish(cloudwatch, runtime.environment.name, run_metrics(facts), now)
+            if facts.alerts:
+                heard = AlertTopic(client(runtime, "sns"), runtime.names.alert_topic_arn)
+                heard.publish(f"{runtime.environment.name}: {self.topic.topic}", "\n".join(facts.alerts))
         if facts.published:
             events = context["outlet_events"][topic_alias(self.topic.topic)]
             events.add(topic_asset(self.topic.topic), extra={"batches": list(facts.published)})

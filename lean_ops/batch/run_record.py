@@ -45,6 +45,17 @@ class RunFacts:
         return tuple(batch.batch_id for result in self.results for batch in result.batches)
 
 
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """What somebody should hear about although the batches went through."""
+        return tuple(
+            f"{text}\nbatch: {batch.batch_id}"
+            for result in self.results
+            for batch in result.batches
+            for text in batch.alerts
+        )
+
+
 @dataclass(frozen=True)
 class Metric:
     """One measurement of a topic."""

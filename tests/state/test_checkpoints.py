@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lean_ops.aws.checkpoints import Checkpoint, Checkpoints, PlanConflictError, State
+from lean_ops.aws.checkpoints import Checkpoint, Checkpoints, Hold, PlanConflictError, State
 from lean_ops.aws.leases import Claim, LeaseLostError, Leases
 from lean_ops.batch.batch_plan import BatchPlan, SourceRange
+from lean_ops.errors import DataFaultError
 from lean_ops.naming import Names
 from tests.batch_plans import plan_of
 
@@ -238,3 +239,39 @@ def test_the_largest_plan_fits(checkpoints: Checkpoints, claim: Claim) -> None:
     plan = PLAN.model_copy(update={"settings": PLAN.settings.model_copy(update={"keys": keys})})
     checkpoints.open_plan(claim, plan)
     assert checkpoints.load("orders", "standardize").open_plan == plan
+
+
+FAULT = DataFaultError("40 of 100 records lack a critical data element")
+
+
+def test_a_held_plan_is_open_no_longer_and_says_why(checkpoints: Checkpoints, claim: Claim) -> None:
+    checkpoints.open_plan(claim, PLAN)
+    checkpoints.hold(claim, PLAN, FAULT, MOMENT)
+    hold = Hold(PLAN, "DataFaultError", str(FAULT), MOMENT)
+    assert checkpoints.load("orders", "standardize") == State(hold=hold)
+    assert hold.concerns(PLAN.contract_sha256, PLAN.spec_sha256)
+    assert not hold.concerns("c" * 64, PLAN.spec_sha256)
+    assert not hold.concerns(PLAN.contract_sha256, "c" * 64)
+
+
+def test_an_accepted_plan_is_open_again_with_its_reason(checkpoints: Checkpoints, claim: Claim) -> None:
+    checkpoints.open_plan(claim, PLAN)
+    checkpoints.hold(claim, PLAN, FAULT, MOMENT)
+    hold = checkpoints.load("orders", "standardize").hold
+    assert hold is not None
+    checkpoints.accept(claim, hold, "the source was down")
+    state = checkpoints.load("orders", "standardize")
+    assert state == State(open_plan=PLAN.model_copy(update={"accepted": "the source was down"}))
+    with pytest.raises(PlanConflictError):
+        checkpoints.accept(claim, hold, "once more")
+
+
+def test_a_hold_whose_contract_has_changed_is_forgotten_once(checkpoints: Checkpoints, claim: Claim) -> None:
+    checkpoints.open_plan(claim, PLAN)
+    checkpoints.hold(claim, PLAN, FAULT, MOMENT)
+    hold = checkpoints.load("orders", "standardize").hold
+    assert hold is not None
+    checkpoints.release(claim, hold)
+    assert checkpoints.load("orders", "standardize") == State()
+    with pytest.raises(PlanConflictError):
+        checkpoints.release(claim, hold)

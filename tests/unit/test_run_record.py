@@ -88,3 +88,18 @@ def test_only_what_occurred_is_measured() -> None:
     assert [each.name for each in run_metrics(SKIPPED)] == ["Lag"]
     quiet = replace(RUN, results=(job(**dict.fromkeys(COUNTS, 0)),))
     assert [each.name for each in run_metrics(quiet)] == ["Lag", "Duration"]
+
+
+def test_what_should_be_heard_names_its_batch() -> None:
+    [result] = RUN.results[:1]
+    [batch] = result.batches[:1]
+    loud = replace(
+        RUN,
+        results=(
+            result.model_copy(
+                update={"batches": (batch.model_copy(update={"alerts": ("6 of 100 records are invalid",)}),)}
+            ),
+        ),
+    )
+    assert RUN.alerts == ()
+    assert loud.alerts == (f"6 of 100 records are invalid\nbatch: {batch.batch_id}",)

@@ -28,7 +28,7 @@ _STANDARDIZED = (*_RAW, "period_reference")
 _CURATED = (*_IDENTITY, "idempotency_key", "period_reference", "first_message_id", "contract_version")
 _ATTEMPT = (
     *_IDENTITY, "attempt", "status", "error_code", "detail", "batch_id", "detected_at", "column_name",
-    "contract_version",
+    "contract_version", "violations",
 )  # fmt: skip
 
 Identity = tuple[str, datetime]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -94,10 +95,9 @@ def _outcome(facts: Facts) -> tuple[Outcome, str]:
     failed = _open(facts, "errors")
     if failed is not None:
         row = failed.row
-        place = f" in {row['column_name']}" if row.get("column_name") else ""
         return (
             "open_error",
-            f"{row['error_code']}{place}, attempt {row['attempt']} under contract {row['contract_version']}",
+            f"{_violations(row)} (attempt {row['attempt']}, contract {row['contract_version']})",
         )
     if facts.standardized is not None:
         return _after_standardized(facts)
@@ -107,6 +107,13 @@ def _outcome(facts: Facts) -> tuple[Outcome, str]:
     if facts.raw:
         return _unread(facts)
     return _before_raw(facts)
+
+
+def _violations(row: Mapping[str, Any]) -> str:
+    """Everything that is wrong with a record; of an older error only the first violation is known."""
+    listed = json.loads(row.get("violations") or "[]")
+    known = listed or [{"code": row["error_code"], "column": row["column_name"]}]
+    return ", ".join(f"{each['code']} in {each['column']}" for each in known)
 
 
 def _after_standardized(facts: Facts) -> tuple[Outcome, str]:

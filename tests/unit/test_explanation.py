@@ -39,8 +39,8 @@ OPEN, HEALED = [attempt("open")], [attempt("open"), attempt("resolved", 2)]
         ({"standardized": ROW, "curated": held(-1)}, "missing", "verify"),
         ({"standardized": ROW}, "missing", "verify"),
         ({"standardized": ROW, "unread_by": "curate"}, "waiting", "curate has not read"),
-        ({"standardized": ROW, "attempts": {"errors": OPEN}}, "open_error", "CODE in amount, attempt 1"),
-        ({"standardized": ROW, "attempts": {"errors": OPEN}, "curated": held(1)}, "open_error", "contract 1.0"),
+        ({"standardized": ROW, "attempts": {"errors": OPEN}}, "open_error", "CODE in amount (attempt 1, contract 1.0)"),
+        ({"standardized": ROW, "attempts": {"errors": OPEN}, "curated": held(1)}, "open_error", "CODE in amount"),
         ({"standardized": ROW, "attempts": {"errors": HEALED}, "curated": held(0)}, "delivered", "current"),
         ({"attempts": {"parse_errors": OPEN}}, "parse_error", "CODE: why"),
         ({"unread_by": "standardize"}, "waiting", "standardize has not read"),
@@ -57,6 +57,15 @@ def test_outcomes(known: dict[str, Any], outcome: str, why: str) -> None:
     )
     assert explanation.outcome == outcome
     assert why in explanation.why
+
+
+def test_all_violations_of_an_open_error_are_told() -> None:
+    row = {
+        **attempt("open").row,
+        "violations": '[{"code": "A", "column": "x"}, {"code": "B", "column": "y"}]',
+    }
+    explanation = explain(Facts("t", "m", T, [RAW], ROW, attempts={"errors": [Found(row)]}))
+    assert explanation.why.startswith("A in x, B in y (attempt 1")
 
 
 def test_the_timeline_has_every_station_in_the_order_of_time_with_batch_and_snapshot() -> None:

@@ -26,7 +26,6 @@ from spark_jobs.protocol import OpenBatch
 from spark_jobs.raw_range import RawRange
 from spark_jobs.transforms import books, duplicates, payloads
 from spark_jobs.transforms.discovery import Discovered, summarize
-from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import TableShape
 
 DRIVER_ROWS = 20_000
@@ -59,7 +58,8 @@ def messages_of(spark: SparkSession, catalog: Catalog, batch: OpenBatch, driver_
     """The messages of a range, where they are cheapest to handle."""
     if batch.rows <= driver_rows and batch.bytes <= DRIVER_BYTES:
         return DriverMessages.of(spark, catalog, batch)
-    return ExecutorMessages.of(RawRange(batch, IcebergTable(spark, tables.PARSE_ERRORS.identifier)))
+    errors = IcebergTable(spark, tables.PARSE_ERRORS.identifier)
+    return ExecutorMessages.of(spark, RawRange(batch, errors))
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,12 @@ class ExecutorMessages:
     kept: list[DataFrame]
 
     @classmethod
-    def of(cls, raw: RawRange) -> ExecutorMessages:
-        suspected = duplicates.suspects(
-            raw.rows.select(*IDENTITY), raw.history(), raw.batch.rows
-        ).localCheckpoint()
-        if suspected.isEmpty():
+    def of(cls, spark: SparkSession, raw: RawRange) -> ExecutorMessages:
+        history = raw.history()
+        suspected = duplicates.suspects(spark, raw.rows, history)
+        if suspected is None:
             return cls(raw, None, [])
-        return cls(raw, duplicates.redeliveries(raw.rows, suspected).localCheckpoint(), [])
+        return cls(raw, duplicates.redeliveries(raw.rows, history, suspected).localCheckpoint(), [])
 
     @cached_property
     def fresh(self) -> DataFrame:
@@ -86,11 +85,7 @@ class ExecutorMessages:
         )
 
     def conflicting(self) -> int:
-        return (
-            0
-            if self.redelivered is None
-            else duplicates.conflicts(self.redelivered, self.raw.arrivals()).count()
-        )
+        return 0 if self.redelivered is None else duplicates.conflicts(self.redelivered, self.raw.arrivals())
 
     def discover(self, known: KnownShape) -> Discovered:
         schema = from_arrow_schema(payloads.DISCOVERY)

@@ -10,6 +10,7 @@ from lean_ops.cli import (
     batch,
     dlq,
     doctor,
+    emulate,
     explain,
     local,
     ops,
@@ -42,6 +43,7 @@ app.add_typer(replay.app, name="replay")
 app.add_typer(dlq.firehose_app, name="firehose")
 app.command()(doctor.doctor)
 app.command()(send.send)
+app.command()(emulate.emulate)
 app.command()(run.run)
 app.command()(sql.sql)
 app.command()(verify.verify)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ DATA = (
     "airflow",
     "catalog.db",
     "catalog.db-journal",
+    "emulation",
     "emulator.state",
     "emulator.tmp",
     "emulator.unreadable",
@@ -53,7 +55,7 @@ def up(
     env: options.Env = "local",
 ) -> None:
     """Start the stack; it runs until Ctrl-C, or until `lean-ops local down`."""
-    runtime = _emulated(root, env)
+    runtime = emulated(root, env)
     repository = options.repository(root)
     command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
     command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
@@ -69,7 +71,7 @@ def down(root: options.Root = None, env: options.Env = "local") -> None:
     """Stop the stack; the lake, the queues and the state stay."""
     from lean_ops.aws.clients import find_stack, is_locked
 
-    home = _emulated(root, env).home
+    home = emulated(root, env).home
     stack = find_stack(home)
     # The lock, not the number: after a reboot another process may have it.
     if stack is None or not is_locked(home):
@@ -92,7 +94,7 @@ def status(root: options.Root = None, env: options.Env = "local", as_json: optio
     from lean_ops.aws.backlog import gauge
     from lean_ops.aws.clients import local_stack
 
-    runtime = _emulated(root, env)
+    runtime = emulated(root, env)
     stack, backlog = local_stack(runtime), gauge(runtime)()
     if as_json:
         facts: dict[str, Any] = {"environment": env, "home": str(runtime.home), "pid": stack.pid}
@@ -117,7 +119,7 @@ def drain(
     """Wait until queues and buffers are empty, or say what is stuck (exit code 1)."""
     from lean_ops.aws import backlog
 
-    left = backlog.drain(backlog.gauge(_emulated(root, env)), patience_seconds=timeout)
+    left = backlog.drain(backlog.gauge(emulated(root, env)), patience_seconds=timeout)
     if as_json:
         output.data({"drained": left.total == 0, "stuck": left.stuck()})
     else:
@@ -132,14 +134,10 @@ def reset(
     env: options.Env = "local",
 ) -> None:
     """Remove the lake, the queues and all state of the stack in this home folder."""
-    import shutil
+    from lean_ops.errors import UsageError
 
-    from lean_ops.aws.clients import is_locked
-    from lean_ops.errors import LeanOpsError, UsageError
-
-    home = _emulated(root, env).home
-    if is_locked(home):
-        raise LeanOpsError(f"a stack is running in {home}", next_step="lean-ops local down")
+    home = emulated(root, env).home
+    _require_down(home)
     present = [home / name for name in DATA if (home / name).exists()]
     if not yes and not sys.stdin.isatty():
         raise UsageError(
@@ -147,14 +145,32 @@ def reset(
         )
     if not yes:
         typer.confirm(f"Remove {', '.join(path.name for path in present)} from {home}?", abort=True, err=True)
+    output.talk(f"removed {remove(home)} entries from {home}")
+
+
+def remove(home: Path, keep: Collection[str] = ()) -> int:
+    """Remove the data of a stack that is down; returns how many entries there were."""
+    import shutil
+
+    _require_down(home)
+    present = [home / name for name in DATA if name not in keep and (home / name).exists()]
     for path in present:
         if path.is_dir():
             shutil.rmtree(path.resolve())  # a database may be kept elsewhere, behind a link
         path.unlink(missing_ok=True)
-    output.talk(f"removed {len(present)} entries from {home}")
+    return len(present)
 
 
-def _emulated(root: Path | None, env: str) -> Runtime:
+def _require_down(home: Path) -> None:
+    from lean_ops.aws.clients import is_locked
+    from lean_ops.errors import LeanOpsError
+
+    if is_locked(home):
+        raise LeanOpsError(f"a stack is running in {home}", next_step="lean-ops local down")
+
+
+def emulated(root: Path | None, env: str) -> Runtime:
+    """The runtime of an environment that has a local stack."""
     from lean_ops.errors import LeanOpsError
 
     runtime = options.runtime(root, env)

@@ -1,0 +1,73 @@
+"""The stack that an emulation runs on: the one that is up, or one of its own that ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lean_ops import parent_death
+from lean_ops.aws.clients import Stack, find_stack
+from lean_ops.errors import LeanOpsError
+from lean_ops.runtime import Runtime
+
+# A broken message has used up its five receives within seconds.
+SETTINGS = ("visibility_seconds=3", "schedule_seconds=1")
+
+
+@contextmanager
+def stack(runtime: Runtime, root: Path) -> Iterator[Stack]:
+    """A stack with Airflow. One that we start is gone when we are, however we end."""
+    present = find_stack(runtime.home)
+    if present is not None:
+        if "airflow" not in present.endpoints:
+            raise LeanOpsError(
+                f"the stack in {runtime.home} runs without Airflow", next_step="lean-ops local down"
+            )
+        yield present
+        return
+    process = _start(runtime, root)
+    try:
+        yield _ready(runtime, process)
+    finally:
+        # A second Ctrl-C must not cut the end of the stack short.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        process.terminate()
+        process.wait()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _start(runtime: Runtime, root: Path) -> subprocess.Popen[bytes]:
+    logs, parent = runtime.home / "logs", os.getpid()
+    logs.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "local.supervisor", "--root", str(root)]
+    command += ["--env", runtime.environment.name, "--with=airflow", *(f"--set={pair}" for pair in SETTINGS)]
+    with _log(runtime).open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 (our own module)
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us; the stack is told by us
+            preexec_fn=lambda: parent_death.signal_at_death_of(parent, signal.SIGTERM),  # noqa: PLW1509
+        )
+
+
+def _ready(runtime: Runtime, process: subprocess.Popen[bytes]) -> Stack:
+    while process.poll() is None:
+        found = find_stack(runtime.home)
+        if found is not None and found.pid == process.pid:
+            return found
+        time.sleep(0.1)
+    # The supervisor has said why, in the form that our own errors have.
+    lines = _log(runtime).read_text("utf-8", "replace").replace("lean-ops: ", "").strip()
+    raise LeanOpsError(f"the stack did not start: {lines}")
+
+
+def _log(runtime: Runtime) -> Path:
+    return runtime.home / "logs" / "supervisor.log"

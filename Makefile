@@ -13,13 +13,15 @@ export PYTHONHASHSEED
 
 PYTEST = $(IN_ENV) echo "PYTHONHASHSEED=$(PYTHONHASHSEED)" && pytest
 WORKERS ?= 2
+RECORDS ?= 2000
+SEED ?= 1
 ARGS ?=
 
 LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
 COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header \
 	--no-annotate --generate-hashes $(if $(UPGRADE),--upgrade) -c locks/airflow-3.2.1-constraints.txt
 
-.PHONY: help setup demo test test-faults test-stack bench check lint types walls format lock lock-cdk lock-bridge clean
+.PHONY: help setup demo up test test-faults test-stack bench check lint types walls format lock lock-cdk lock-bridge clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,8 +29,12 @@ help:
 setup: ## Find Python and Java, fill .venv and the jar cache; nothing to do when nothing changed
 	@scripts/bootstrap
 
-demo: setup ## Validate the shipped topics and show what they will create
-	@$(IN_ENV) lean-ops topics validate && lean-ops topics list
+demo: setup ## Days of production on this machine, compared with their truth (RECORDS=2000 SEED=1)
+	@$(IN_ENV) lean-ops emulate full --records $(RECORDS) --seed $(SEED) $(ARGS)
+	@echo "next: make up (Airflow's page, live traffic); docs/onboarding.md"
+
+up: setup ## The same stack with Airflow's page and traffic without end, until Ctrl-C (ARGS="--port airflow=8080")
+	@$(IN_ENV) exec lean-ops local up --airflow --traffic $(ARGS)
 
 test: setup ## The tests, under 10 minutes (ARGS="-k lease" passes arguments to pytest)
 	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not faults and not stack" $(ARGS)

@@ -27,6 +27,7 @@ from lean_ops.config.repository import Repository, load_topics
 from lean_ops.errors import LeanOpsError
 from lean_ops.processes import is_alive
 from lean_ops.runtime import Runtime
+from local import prerequisites
 from local import settings as local_settings
 from local.airflow import USER, LocalAirflow
 from local.children import Child, ChildSpec, listens
@@ -34,7 +35,7 @@ from local.guardian import GRACE_SECONDS
 from local.lambda_runner import ready_file
 
 PORTS = ("aws", "firehose")
-EXTRAS = ("spark", "airflow")
+EXTRAS = ("spark", "airflow", "traffic")
 # Below the range from which the kernel takes ports for outgoing connections.
 _FREE_PORTS = range(20_000, 32_000)
 _WATCH_SECONDS = 0.5
@@ -58,6 +59,10 @@ class Plan:
         name = self.runtime.environment.name
         return LocalAirflow(self.runtime.home, self.root, name, self.ports["airflow"])
 
+    @property
+    def wants_spark(self) -> bool:
+        return not self.extras.isdisjoint(("spark", "airflow"))  # Airflow's jobs run on it
+
     def children(self) -> tuple[ChildSpec, ...]:
         """In the order of starting; they end in the opposite order."""
         aws, firehose = self.ports["aws"], self.ports["firehose"]
@@ -66,14 +71,16 @@ class Plan:
         warm = ChildSpec(
             "spark", _module("spark_jobs.warm"), partial(is_up, home), at_once=True, ready_seconds=180
         )
+        traffic = ChildSpec("traffic", _module("local.emulation.live", self.root), at_once=True)
         return (
             # It writes down all it holds when it ends, and is given the time for it.
             ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
             ChildSpec("lambda", _module("local.lambda_runner"), ready_file(home).exists),
-            *((warm,) if self.extras else ()),  # Airflow wants it too
+            *((warm,) if self.wants_spark else ()),
             *(self.airflow.children() if self.airflow else ()),
+            *((traffic,) if "traffic" in self.extras else ()),
         )
 
     @property
@@ -258,6 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
             extras = frozenset(options.extras)
             servers = (*PORTS, "airflow") if "airflow" in extras else PORTS
             plan = Plan(runtime, options.root, settings, choose_ports(options.port, servers), extras)
+            prerequisites.require(runtime.home, spark=plan.wants_spark)
             Supervisor(plan, lock).run()
     except LeanOpsError as error:
         sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))

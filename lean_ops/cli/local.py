@@ -51,6 +51,9 @@ def up(
     ] = None,
     spark: Annotated[bool, typer.Option("--spark", help="With a warm Spark process for jobs.")] = False,
     airflow: Annotated[bool, typer.Option("--airflow", help="With Airflow, and Spark for its jobs.")] = False,
+    traffic: Annotated[
+        bool, typer.Option("--traffic", help="With contracts in force and a few messages a second.")
+    ] = False,
     root: options.Root = None,
     env: options.Env = "local",
 ) -> None:
@@ -59,7 +62,7 @@ def up(
     repository = options.repository(root)
     command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
     command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
-    command += ["--with=spark"] * spark + ["--with=airflow"] * airflow
+    command += ["--with=spark"] * spark + ["--with=airflow"] * airflow + ["--with=traffic"] * traffic
     if detach:
         _detach(runtime, command)
     else:

@@ -32,7 +32,7 @@ from lean_ops.naming import Names
 
 _MOST_ROUNDS = 20
 # Shorter than a batch's: a deployment takes seconds, and after a kill the next one need not wait longer.
-_LEASE_SECONDS = 30.0
+_LEASE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lean_ops import runtime as runtimes
-from lean_ops.batch.job import JobArguments
+from lean_ops.batch.job import JobArguments, JobResult
 from lean_ops.batch.steps import log_line
 from lean_ops.batch.warm_spark import short_path, socket_file
 from lean_ops.runtime import Runtime
@@ -51,21 +51,25 @@ class Warm:
             line = lines.readline()
             if not line:
                 return  # somebody only asked whether we are up
-            request = json.loads(line)
-            group = uuid4().hex
-            with self.slots, _cancelled_with(link, lambda: self.spark.sparkContext.cancelJobGroup(group)):
-                self.spark.sparkContext.setJobGroup(group, request["hop"], interruptOnCancel=True)
-                result = run_job(
-                    self.spark.newSession(),
-                    request["hop"],
-                    JOBS[request["hop"]],
-                    JobArguments.model_validate(request["arguments"], strict=False),
-                    self.runtime,
-                    # Raises once the client is gone: the job then goes no further than this step.
-                    log=lambda fields: _send(link, {"log": fields}),
-                )
-            with suppress(OSError):
+            try:
+                result = self._run(link, json.loads(line))
                 _send(link, {"result": result.model_dump(mode="json")})
+            except OSError as error:
+                log_line({"step": "job", "failed": type(error).__name__, "cause": "the client is gone"})
+
+    def _run(self, link: socket.socket, request: dict[str, Any]) -> JobResult:
+        group, context = uuid4().hex, self.spark.sparkContext
+        with self.slots, _cancelled_with(link, lambda: context.cancelJobGroup(group)):
+            context.setJobGroup(group, request["hop"], interruptOnCancel=True)
+            return run_job(
+                self.spark.newSession(),
+                request["hop"],
+                JOBS[request["hop"]],
+                JobArguments.model_validate(request["arguments"], strict=False),
+                self.runtime,
+                # Raises once the client is gone: the job then goes no further than this step.
+                log=lambda fields: _send(link, {"log": fields}),
+            )
 
 
 def _send(link: socket.socket, message: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from tests.e2e.stack import FAST, LocalStack, wait_until
 from tests.e2e.test_stack_life import processes
 from tests.repositories import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.stack, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -56,30 +56,54 @@ class Api:
     def ask(self, path: str, content: dict[str, Any] | None = None) -> Any:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         body = None if content is None else json.dumps(content).encode()
-        with urlopen(Request(self._url + path, body, headers), timeout=30) as answer:  # noqa: S310
+        with urlopen(Request(self._url + path, body, headers), timeout=60) as answer:  # noqa: S310
             return json.load(answer)
 
-    def states(self, topic: str) -> dict[str, str]:
-        """The tasks of the topic's first scheduled run."""
-        tasks = self.ask(f"/api/v2/dags/topic__{topic}/dagRuns/~/taskInstances")["task_instances"]
-        runs = sorted({task["dag_run_id"] for task in tasks if task["dag_run_id"].startswith("scheduled")})
-        return {task["task_id"]: task["state"] for task in tasks if runs and task["dag_run_id"] == runs[0]}
+    def run(self, topic: str) -> str:
+        """Where the topic's first scheduled run is."""
+        folder = f"/api/v2/dags/topic__{topic}/dagRuns"
+        runs = wait_until(lambda: self.ask(f"{folder}?order_by=run_after")["dag_runs"], seconds=120)
+        assert runs[0]["run_type"] == "scheduled"
+        return f"{folder}/{quote(runs[0]['dag_run_id'])}"
+
+    def settled(self, run: str, attempt: int = 1) -> dict[str, str]:
+        """The states of a run's tasks once it is settled for the so many-th time."""
+
+        def tasks() -> dict[str, Any]:
+            return {each["task_id"]: each for each in self.ask(f"{run}/taskInstances")["task_instances"]}
+
+        def done() -> bool:
+            settle = tasks()["settle"]
+            return (settle["state"], settle["try_number"]) == ("success", attempt)
+
+        wait_until(done, seconds=240)
+        return {name: each["state"] for name, each in tasks().items()}
+
+
+def curated(stack: LocalStack) -> int:
+    [counted] = stack.sql("select count(*) as n from iceberg_curated_db.orders")
+    return int(counted["n"])
 
 
 def test_scheduled_runs_carry_messages_into_curated_and_skip_what_has_no_schema(stack: LocalStack) -> None:
     api = Api(stack)
-    assert api.ask("/api/v2/importErrors")["total_entries"] == 0
-    wait_until(lambda: api.states("orders").get("settle") == "success", seconds=240)
-    assert set(api.states("orders").values()) == {"success"}
-    [counted] = stack.sql("select count(*) as n from iceberg_curated_db.orders")
-    assert counted["n"] > 0
+    run = api.run("orders")
+    assert set(api.settled(run).values()) == {"success"}
+    rows = curated(stack)
+    assert rows > 0
     assert stack.run("verify", "orders").exit_code == 0
-    wait_until(lambda: api.states("payments").get("settle") == "success", seconds=120)
-    assert api.states("payments")["schema_gate"] == "skipped"
-    run = api.ask("/api/v2/dags/topic__payments/dagRuns")["dag_runs"][0]["dag_run_id"]
-    gate = f"/api/v2/dags/topic__payments/dagRuns/{quote(run)}/taskInstances/schema_gate"
+    assert api.ask("/api/v2/importErrors")["total_entries"] == 0
+
+    skipped = api.run("payments")
+    assert api.settled(skipped)["schema_gate"] == "skipped"
+    gate = f"{skipped}/taskInstances/schema_gate"
     assert "no schema" in str(api.ask(f"{gate}/xcomEntries/gate")["value"])
     assert "no schema" in str(api.ask(f"{gate}/logs/1")["content"])
+
+    api.ask(f"{run}/clear", {"dry_run": False})
+    assert api.settled(run, attempt=2)["schema_gate"] == "skipped", "nothing is new"
+    assert curated(stack) == rows
+
     # However the supervisor ends, everybody ends with it: Airflow's workers, Postgres, Spark.
     assert len(processes(stack.home)) > 10
     os.kill(stack.facts.pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ from tests.e2e.stack import FAST, LocalStack, wait_until
 from tests.e2e.test_stack_life import processes
 from tests.repositories import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.stack, pytest.mark.timeout(900)]
 
 TOPICS = ("orders", "payments")
 

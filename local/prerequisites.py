@@ -12,13 +12,15 @@ from lean_ops.errors import LeanOpsError
 FREE_GB = 1.0
 
 
-def require(home: Path, variables: Mapping[str, str] = os.environ, *, spark: bool) -> None:
+def require(
+    home: Path, variables: Mapping[str, str] = os.environ, *, spark: bool, needed_gb: float = FREE_GB
+) -> None:
     """Room on the disk; Java, if there is to be Spark."""
     home.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(home).free / 1024**3
-    if free < FREE_GB:
+    if free < needed_gb:
         raise LeanOpsError(
-            f"{free:.1f} GB are free in {home}, and the stack needs {FREE_GB:.0f}",
+            f"{free:.1f} GB are free in {home}, and the stack needs {needed_gb:.0f}",
             next_step="make room, or set LEAN_OPS_HOME to a folder on another disk",
         )
     if spark and _java(variables) is None:

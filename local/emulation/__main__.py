@@ -32,11 +32,13 @@ def emulate(options: argparse.Namespace) -> int:
     runtime = runtimes.from_repository(repository, options.env, os.environ)
     ledger, shares = Ledger(runtime.home / "emulation"), injection.load(options.injection)
     emulation = Emulation(runtime, repository, shares, ledger, progress)
+    phases = PHASES if options.phase == "full" else (options.phase,)
+    ledger.require_turn(phases[0])  # before the minute that a stack takes to start
     checks: list[Check] = []
     with ExitStack() as held:
         with progress.step("stack", "AWS, Spark and Airflow") as note:
             note.text = held.enter_context(stack(runtime, options.root)).endpoint("airflow")
-        for phase in PHASES if options.phase == "full" else (options.phase,):
+        for phase in phases:
             match phase:
                 case "day1":
                     ledger.begin(_setting(options))

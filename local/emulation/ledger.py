@@ -52,7 +52,14 @@ class Ledger:
     def deploy(self, topics: Iterable[str]) -> None:
         (self.folder / "deployed.json").write_text(json.dumps(sorted(topics)), "utf-8")
 
-    def has(self, day: Day) -> bool:
+    def require_turn(self, phase: str) -> None:
+        """Day 1 begins an emulation, and every day comes once."""
+        if phase != "day1":
+            _ = self.setting
+        if phase in DAYS and self.has(phase):
+            raise LeanOpsError(f"{phase} was sent before", next_step="lean-ops emulate clean")
+
+    def has(self, day: str) -> bool:
         return any(self.folder.glob(f"{day}-*.ndjson"))
 
     def record(self, day: Day, topic: str, messages: Iterable[Message]) -> None:

@@ -45,8 +45,6 @@ class Emulation:
 
     def day(self, day: Day) -> None:
         """Send a day's messages, wait until they are in RAW, and let the DAGs run."""
-        if self.ledger.has(day):
-            raise LeanOpsError(f"{day} was sent before", next_step="lean-ops emulate clean")
         setting = self.ledger.setting
         traffic = Traffic(setting.seed, setting.anchor, setting.records, self.injection)
         with self.progress.step(day, "truth written down") as note:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lean_ops.errors import ConfigError
+from lean_ops.errors import ConfigError, LeanOpsError
 from lean_ops.ingestion.envelope import Envelope, Rejection, parse
 from lean_ops.payload.flatten import ParseFault, leaves
 from local.emulation import injection
 from local.emulation.expectation import expect
 from local.emulation.injection import TROUBLES, InjectionSpec
-from local.emulation.ledger import DAYS, Ledger
+from local.emulation.ledger import DAYS, Ledger, Setting
 from local.emulation.message import Message
 from local.emulation.traffic import LATEST, SHARES, Day, Traffic, anchor_of
 from tests.repositories import ROOT
@@ -194,6 +194,19 @@ def test_the_truth_on_disk_is_the_truth(tmp_path: Path) -> None:
         ledger.record("day2", topic, traffic.of("day2", topic))
     assert ledger.has("day2")
     assert list(ledger.messages("events")) == list(traffic.of("day2", "events"))
+
+
+def test_day_1_begins_and_every_day_comes_once(tmp_path: Path) -> None:
+    traffic, ledger = Traffic(1, anchor_of(TODAY), 50, SHIPPED), Ledger(tmp_path)
+    for phase in ("day2", "schema", "verify"):
+        with pytest.raises(LeanOpsError, match="no emulation has begun"):
+            ledger.require_turn(phase)
+    ledger.require_turn("day1")
+    ledger.begin(Setting(seed=1, anchor=traffic.anchor, records=50, entry="sqs"))
+    ledger.record("day1", "orders", traffic.of("day1", "orders"))
+    ledger.require_turn("day2")
+    with pytest.raises(LeanOpsError, match="day1 was sent before"):
+        ledger.require_turn("day1")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ class RunFacts:
         """The batches that the run made visible."""
         return tuple(batch.batch_id for result in self.results for batch in result.batches)
 
-
     @property
     def alerts(self) -> tuple[str, ...]:
         """What somebody should hear about although the batches went through."""

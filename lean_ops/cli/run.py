@@ -50,16 +50,12 @@ def run(
 def run_hop(hop: str, arguments: JobArguments, runtime: Runtime, *, as_json: bool) -> JobResult:
     """One hop to its end, on the warm Spark process if there is one; prints what it did."""
     from lean_ops.aws import clients
-    from lean_ops.batch import spark_process
-    from lean_ops.batch.warm_spark import WarmJob
+    from lean_ops.batch.local_job import LocalJob
 
-    warm = WarmJob(runtime.home)
-    if warm.taken:
-        result = warm.run(hop, arguments, _progress)
-    else:
+    job = LocalJob(runtime.home, {**runtime.variables(), **clients.variables(runtime)})
+    if not job.warm:
         output.talk(f"{arguments.topic.topic}: {hop}, starting Spark")
-        variables = {**runtime.variables(), **clients.variables(runtime)}
-        result = spark_process.run(hop, arguments, variables, _progress)
+    result = job.run(hop, arguments, _progress)
     if not as_json:
         _print(result)
     return result

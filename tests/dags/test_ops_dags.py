@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
@@ -18,7 +20,7 @@ from lean_ops.aws.outbox import Outbox
 from lean_ops.batch.outbox import OpsEvent
 from lean_ops.identity import Identity, to_micros
 from lean_ops.ingestion.attempts import Attempt
-from lean_ops.ops_tables import DRIFT_LOG
+from lean_ops.ops_tables import DRIFT_LOG, JOB_RUN_HISTORY
 from tests.dags.world import World
 
 NOW = datetime.now(UTC)
@@ -79,6 +81,34 @@ def test_errors_are_counted_before_they_are_validated_again(world: World) -> Non
     assert ops_tasks.count_errors(ASKED | {"since": "24h"}) == {}
     chosen = ops_tasks.selection(ASKED | {"code": "CDE_MISSING", "since": "2026-11-18"})
     assert (chosen.error_code, chosen.since) == ("CDE_MISSING", datetime(2026, 11, 18, tzinfo=UTC))
+
+
+def test_a_replay_is_kept_in_the_run_history_with_its_reason(world: World) -> None:
+    ti = SimpleNamespace(dag_id="ops__replay_dlq", run_id="manual__1", try_number=1)
+    run = SimpleNamespace(run_after=NOW, triggering_user_name="ada")
+    ops_tasks.record({"ti": ti, "dag_run": run, "params": ASKED}, {"sent": 1})  # type: ignore[typeddict-item]
+    [event] = Outbox(world.client("dynamodb"), world.runtime.names).waiting(JOB_RUN_HISTORY.name)
+    assert (event.values["hop"], event.values["topic_name"]) == ("replay_dlq", "orders")
+    told = json.loads(event.values["result"])
+    assert (told["reason"], told["by"], told["done"]) == ("the queue was full", "ada", {"sent": 1})
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "counts", "ends"),
+    [(True, {"CDE_MISSING": 2}, "would be replayed"), (False, {}, "no batches")],
+)
+def test_spark_starts_for_no_dry_run_and_for_no_errors(
+    world: World, dry_run: bool, counts: dict[str, int], ends: str
+) -> None:
+    dags = {dag.dag_id: dag for dag in ops_dags(world.runtime.environment)}
+    replay = dags["ops__replay_errors"].get_task("replay")
+    ti = SimpleNamespace(xcom_pull=lambda **_: counts)
+    context: Any = {"ti": ti, "params": ASKED | {"dry_run": dry_run}}
+    if dry_run:
+        with pytest.raises(AirflowSkipException, match=ends):
+            replay.execute(context)
+    else:
+        assert replay.execute(context)["batches"] == [], ends
 
 
 def test_a_new_contract_has_its_errors_validated_once(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from lean_ops.identity import to_datetime
 from lean_ops.ingestion.moments import moment
 from lean_ops.ops_tables import JOB_RUN_HISTORY
 
+log = logging.getLogger(__name__)
+
 
 def flush_outbox() -> dict[str, int]:
     """Move what waits in the outbox to ops_db."""
@@ -41,7 +44,7 @@ def flush_outbox() -> dict[str, int]:
             outbox.Outbox(dynamodb, runtime.names),
             Leases(dynamodb, runtime.names),
             f"ops-flush-{uuid4().hex}",
-            Steps(),
+            Steps(lambda step: log.info("%s", step)),
         )
 
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import sys
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,9 +34,7 @@ def emulate(options: argparse.Namespace) -> int:
     phases = PHASES if options.phase == "full" else (options.phase,)
     ledger.require_turn(phases[0])  # before the minute that a stack takes to start
     checks: list[Check] = []
-    with ExitStack() as held:
-        with progress.step("stack", "AWS, Spark and Airflow") as note:
-            note.text = held.enter_context(stack(runtime, options.root)).endpoint("airflow")
+    with stack(runtime, options.root, progress):
         for phase in phases:
             match phase:
                 case "day1":

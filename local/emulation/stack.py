@@ -15,13 +15,14 @@ from lean_ops import parent_death
 from lean_ops.aws.clients import Stack, find_stack
 from lean_ops.errors import LeanOpsError
 from lean_ops.runtime import Runtime
+from local.emulation.progress import Progress
 
 # A broken message has used up its five receives within seconds.
 SETTINGS = ("visibility_seconds=3", "schedule_seconds=1")
 
 
 @contextmanager
-def stack(runtime: Runtime, root: Path) -> Iterator[Stack]:
+def stack(runtime: Runtime, root: Path, progress: Progress) -> Iterator[Stack]:
     """A stack with Airflow. One that we start is gone when we are, however we end."""
     present = find_stack(runtime.home)
     if present is not None:
@@ -33,12 +34,16 @@ def stack(runtime: Runtime, root: Path) -> Iterator[Stack]:
         return
     process = _start(runtime, root)
     try:
-        yield _ready(runtime, process)
+        with progress.step("stack", "AWS, Spark and Airflow up") as note:
+            started = _ready(runtime, process)
+            note.text = started.endpoint("airflow")
+        yield started
     finally:
         # A second Ctrl-C must not cut the end of the stack short.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        process.terminate()
-        process.wait()
+        with progress.step("stack", "stopped"):
+            process.terminate()
+            process.wait()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -53,11 +53,24 @@ class Ledger:
         (self.folder / "deployed.json").write_text(json.dumps(sorted(topics)), "utf-8")
 
     def require_turn(self, phase: str) -> None:
-        """Day 1 begins an emulation, and every day comes once."""
+        """Day 1 begins an emulation, and every day comes once; live traffic has no truth to compare with."""
+        if self._live.exists():
+            raise LeanOpsError(
+                "live traffic was sent here, of which no truth is known", next_step="lean-ops emulate clean"
+            )
         if phase != "day1":
             _ = self.setting
         if phase in DAYS and self.has(phase):
             raise LeanOpsError(f"{phase} was sent before", next_step="lean-ops emulate clean")
+
+    def go_live(self) -> None:
+        """From now on the tables hold messages that nobody wrote down."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._live.touch()
+
+    @property
+    def _live(self) -> Path:
+        return self.folder / "live"
 
     def has(self, day: str) -> bool:
         return any(self.folder.glob(f"{day}-*.ndjson"))

@@ -21,7 +21,7 @@ from lean_ops.aws.registry import Registry
 from lean_ops.config.repository import Repository
 from lean_ops.runtime import Runtime
 from local.emulation import injection
-from local.emulation.ledger import DAYS
+from local.emulation.ledger import DAYS, Ledger
 from local.emulation.message import Message
 from local.emulation.phases import CONTRACTED
 from local.emulation.traffic import SHARES, Traffic, anchor_of
@@ -34,6 +34,7 @@ _PAUSE_SECONDS = 2.0
 def main(root: Path) -> None:
     """A child of the supervisor, which ends it."""
     runtime, repository = runtimes.from_variables(os.environ), Repository(root)
+    Ledger(runtime.home / "emulation").go_live()
     dynamodb = clients.client(runtime, "dynamodb", schema_ports.RETRYING)
     s3 = clients.client(runtime, "s3", schema_ports.RETRYING)
     desk = Desk(s3, Registry(dynamodb, runtime.names), runtime.names)

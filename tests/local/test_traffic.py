@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import date
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from local.emulation import injection
 from local.emulation.expectation import expect
 from local.emulation.injection import TROUBLES, InjectionSpec
 from local.emulation.ledger import DAYS, Ledger, Setting
+from local.emulation.live import endless
 from local.emulation.message import Message
 from local.emulation.traffic import LATEST, SHARES, Day, Traffic, anchor_of
 from tests.repositories import ROOT
@@ -207,6 +209,17 @@ def test_day_1_begins_and_every_day_comes_once(tmp_path: Path) -> None:
     ledger.require_turn("day2")
     with pytest.raises(LeanOpsError, match="day1 was sent before"):
         ledger.require_turn("day1")
+    ledger.go_live()
+    for phase in ("day1", "day2", "verify"):
+        with pytest.raises(LeanOpsError, match="live traffic was sent here"):
+            ledger.require_turn(phase)
+
+
+def test_live_traffic_goes_on_with_new_keys_in_every_round() -> None:
+    messages = list(islice(endless(7), 2000))
+    assert {message.topic for message in messages[:10]} == set(SHARES)
+    assert len({message.identity for message in messages}) == len(messages)
+    assert {message.message_id.split("-")[2] for message in messages} > {"7"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from local.emulation.message import Message, Violation
-from local.emulation.payloads import FLIPPED
 
 Identity = tuple[str, int]
 
@@ -95,8 +94,7 @@ def _standardized(expected: Expectation, message: Message) -> None:
     expected.standardized[message.identity] = (message.key, message.period)
     for column, text in message.drifted.items():
         expected.drifted.setdefault(column, {})[message.identity] = text
-    if message.trouble == "type_flip":
-        expected.flipped_columns.add(FLIPPED[expected.topic])
+    expected.flipped_columns.update(message.flipped)
     if message.violation:
         expected.errors[message.identity] = message.violation
         return

@@ -22,7 +22,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     `dead_letter` and `parse_error` hold a code when the message must end there. `violation` makes it an open
     error of Curated; otherwise it is a valid version of its key with these `values` (None: NULL). `drifted` are
-    the columns of Standardized that no contract knows.
+    the columns of Standardized that no contract knows, `flipped` those that hold text where a number was.
     """
 
     topic: str
@@ -39,6 +39,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     violation: Violation | None = None
     values: dict[str, str | None] = {}
     drifted: dict[str, str] = {}
+    flipped: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, int]:

@@ -22,18 +22,17 @@ Values = dict[str, str | None]
 PERSONAL: Final = {"orders": ("customer_email",), "events": ("user_id", "ip_address")}
 # Points in time, which are compared as microseconds.
 INSTANTS: Final = ("ordered_at", "event_timestamp")
-# A kind of value that no message had before, by topic: where the drift log must tell of it.
-FLIPPED: Final = {"orders": "quantity", "events": "event_value", "payments": "amount"}
 
 
 @dataclass(frozen=True)
 class Written:
-    """A payload, still to be encoded, and its expectations."""
+    """A payload, still to be encoded, and its expectations; as in `Message`."""
 
     payload: Payload
     values: Values
     violation: Violation | None = None
     drifted: tuple[tuple[str, str], ...] = ()
+    flipped: tuple[str, ...] = ()
 
 
 def number(text: str) -> msgspec.Raw:
@@ -158,11 +157,13 @@ def with_flipped_type(topic: str, sound: Written) -> Written:
     """Text where a number was: fine where the text is a number, an error where it is none."""
     match topic:
         case "orders":
-            return _changed(sound, {"quantity": sound.values["quantity"]})
+            return _changed(sound, {"quantity": sound.values["quantity"]}, flipped=("quantity",))
         case "events":
-            flipped = {"value": "n/a"}
-            return _changed(sound, flipped, within="event", violation=Violation("WRONG_TYPE", "value"))
-    return _changed(sound, {"amount": "12.50"})
+            wrong = Violation("WRONG_TYPE", "value")
+            return _changed(
+                sound, {"value": "n/a"}, within="event", violation=wrong, flipped=("event_value",)
+            )
+    return _changed(sound, {"amount": "12.50"}, flipped=("amount",))
 
 
 def without_cde(topic: str, sound: Written, *, blank: bool) -> Written:
@@ -170,11 +171,12 @@ def without_cde(topic: str, sound: Written, *, blank: bool) -> Written:
     lacking = "  " if blank else None
     match topic:
         case "orders":
-            return _changed(sound, {"amount": lacking}, violation=Violation("CDE_MISSING", "amount"))
+            missing = Violation("CDE_MISSING", "amount")
+            return _changed(sound, {"amount": lacking}, violation=missing, flipped=("amount",) * blank)
         case "events":
             missing = Violation("CDE_MISSING", "user_id")
             return _changed(sound, {"userId": lacking}, within="event", violation=missing)
-    return _changed(sound, {"amount": lacking})
+    return _changed(sound, {"amount": lacking}, flipped=("amount",) * blank)
 
 
 def with_malformed_timestamp(topic: str, sound: Written, *, words: bool) -> Written:
@@ -186,7 +188,7 @@ def with_malformed_timestamp(topic: str, sound: Written, *, words: bool) -> Writ
         case "events":
             wrong = Violation("WRONG_TYPE", "event_timestamp")
             return _changed(sound, {"timestamp": malformed}, within="event", violation=wrong)
-    return _changed(sound, {"settledAt": malformed})
+    return _changed(sound, {"settledAt": malformed}, flipped=("settledat",))
 
 
 def _changed(
@@ -197,10 +199,11 @@ def _changed(
     values: Values | None = None,
     violation: Violation | None = None,
     drifted: tuple[tuple[str, str], ...] = (),
+    flipped: tuple[str, ...] = (),
 ) -> Written:
     """The record with some members replaced; None takes one away."""
     level = sound.payload[within] if within else sound.payload
     members = {name: value for name, value in (level | change).items() if value is not None}
     payload = sound.payload | {within: members} if within else members
     kept = {} if violation else sound.values | (values or {})
-    return Written(payload, kept, violation, drifted)
+    return Written(payload, kept, violation, drifted, flipped)

@@ -142,6 +142,7 @@ class Traffic:
             violation=written.violation,
             values=written.values,
             drifted=dict(written.drifted),
+            flipped=written.flipped,
         )
 
 

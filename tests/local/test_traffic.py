@@ -181,6 +181,22 @@ def test_every_expectation_balances(traffic: Traffic, topic: str) -> None:
     assert (waiting.raw, waiting.standardized, waiting.rows) == (expected.raw, {}, {})
 
 
+@given(traffics, topics)
+def test_new_columns_and_new_kinds_of_values_are_those_that_flattening_sees(
+    traffic: Traffic, topic: str
+) -> None:
+    kinds: dict[str, set[str]] = {}
+    messages = everything(traffic, topic)
+    for message in messages:
+        found = {} if message.dead_letter or message.parse_error else leaves(message.payload)
+        assert isinstance(found, dict)
+        for path, leaf in found.items():
+            kinds.setdefault(path.replace(".", "_").lower(), set()).add(leaf.kind)
+    expected = expect(topic, messages, processed=True)
+    assert expected.added_columns == set(kinds)
+    assert expected.flipped_columns == {column for column, seen in kinds.items() if len(seen) > 1}
+
+
 def test_an_invalid_correction_does_not_hide_the_valid_version() -> None:
     messages = everything(Traffic(1, anchor_of(TODAY), 100, SHIPPED), "orders")
     rows = expect("orders", messages, processed=True).rows

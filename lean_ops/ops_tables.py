@@ -71,7 +71,9 @@ DRIFT_LOG = _events(
     "drift_log",
     "detected_ts",
     Column("column_name", "string"),
-    Column("action", "string", doc="ADDED, REMOVED, TYPE_CHANGED, or what a contract changed: PII_ON and such."),
+    Column(
+        "action", "string", doc="ADDED, REMOVED, TYPE_CHANGED, or what a contract changed: PII_ON and such."
+    ),
     Column("source_layer", "string", doc="raw, standardized or curated."),
     Column("old_value", "string"),
     Column("new_value", "string"),

@@ -180,7 +180,7 @@ def run_batch(spark: SparkSession, work: Work, ports: Ports, bite: Volume = BITE
                 raise DataFaultError(
                     f"{'.'.join(work.source)}: snapshot {snapshot.snapshot_id} is of kind {snapshot.operation!r}, "
                     "which no incremental read delivers",
-                    next_step=f"find out who wrote it, then rebuild the topic: lean-ops explain --topic {topic}",
+                    next_step="find out who wrote it: nothing is read on until the table is as it was before",
                     topic=topic,
                     snapshot_id=snapshot.snapshot_id,
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from lean_ops.aws.registry import Registry
 from lean_ops.aws.secrets import Secrets
 from lean_ops.batch.steps import Steps
 from lean_ops.config.repository import Repository
+from lean_ops.errors import RetryableError
 from lean_ops.naming import dag_id
 from lean_ops.runtime import Runtime
 from local.airflow_api import AirflowApi
@@ -22,6 +24,9 @@ from local.emulation.expectation import expect
 from local.emulation.found import Found
 from local.emulation.ledger import Ledger
 from local.emulation.traffic import SHARES
+
+_FLUSH_SECONDS = 300.0
+_PAUSE_SECONDS = 1.0
 
 
 def verify(runtime: Runtime, repository: Repository, ledger: Ledger) -> Iterator[Check]:
@@ -40,15 +45,24 @@ def verify(runtime: Runtime, repository: Repository, ledger: Ledger) -> Iterator
 
 
 def _flush(runtime: Runtime) -> None:
-    """What batches told the drift log may still wait in the outbox."""
+    """What batches told the drift log may still wait in the outbox. Airflow flushes too: its turn is waited for."""
     dynamodb = clients.client(runtime, "dynamodb")
-    outboxes.flush(
-        open_catalog(runtime.environment, runtime.home),
-        outboxes.Outbox(dynamodb, runtime.names),
-        Leases(dynamodb, runtime.names),
-        f"emulation-{uuid4().hex}",
-        Steps(log=lambda _: None),
-    )
+    deadline = time.monotonic() + _FLUSH_SECONDS
+    while True:
+        try:
+            outboxes.flush(
+                open_catalog(runtime.environment, runtime.home),
+                outboxes.Outbox(dynamodb, runtime.names),
+                Leases(dynamodb, runtime.names),
+                f"emulation-{uuid4().hex}",
+                Steps(log=lambda _: None),
+            )
+        except RetryableError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def _contract(runtime: Runtime, repository: Repository, topic: str, *, deployed: bool) -> Check:

@@ -26,6 +26,7 @@ DATA = (
     "catalog.db",
     "catalog.db-journal",
     "emulation",
+    "keys",
     "emulator.state",
     "emulator.tmp",
     "emulator.unreadable",

@@ -31,8 +31,8 @@ def activation_events(topic: str, plan: DeploymentPlan, by: str, since: datetime
         raise ValueError("only a sound contract comes into force")
     contract, sha256 = plan.file.contract, plan.file.sha256
     comparison = plan.comparison
-    # With the version before: S3 tells whole seconds, and a rollback may follow within the same one.
-    change = f"{comparison.old_version if comparison else 'none'}-{contract.version}"
+    # With the version before, 0 for none: S3 tells whole seconds, and within one of them events sort by their ids.
+    change = f"{comparison.old_version if comparison else '0'}-{contract.version}"
     root = f"{topic}/contract/{change}/{sha256[:16]}/{since.isoformat()}"
     version = OpsEvent(
         SCHEMA_VERSIONS.name,

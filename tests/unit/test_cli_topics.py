@@ -103,7 +103,7 @@ UNKNOWN_REGION = (
     3,
     "regoin",
     "an unknown key",
-    "name, account, region, name_prefix, buckets, catalog, engine, sizes, alerts, mwaa",
+    "name, account, region, name_prefix, buckets, catalog, engine, sizes, alerts, mwaa, pii_key_id",
     "region",
 )
 

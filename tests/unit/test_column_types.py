@@ -133,7 +133,7 @@ def test_an_integer_is_exact_when_it_is_a_json_integer_in_range(text: str, kind:
 @example("1E2", ColumnType("decimal", 3, 0))
 @example("12.50", ColumnType("decimal", 3, 1))
 @example("1.5e-1", ColumnType("decimal", 2, 2))
-@example("15e-" + "0" * 5000 + "1", ColumnType("decimal", 2, 1))
+@example("15e-" + "0" * 300 + "1", ColumnType("decimal", 2, 1))
 def test_a_decimal_is_exact_when_no_digit_is_lost(text: str, column_type: ColumnType) -> None:
     number = json_number(text)
     assert is_exact(text, column_type) == (number is not None and _fits(Decimal(number), column_type))
@@ -172,10 +172,15 @@ def test_a_hostile_number_is_no_value_of_any_type_and_costs_nothing(kind: str, t
 
 
 @pytest.mark.parametrize(
-    "text", ["0e999999999999999999999", pytest.param("0." + "0" * 100_000, id="zeros"), "-0.0"]
+    "text", ["0e999999999999999999999", pytest.param("0." + "0" * 398, id="zeros"), "-0.0"]
 )
-def test_a_zero_is_a_zero_however_long_it_is_written(text: str) -> None:
+def test_a_zero_is_a_zero_however_it_is_written(text: str) -> None:
     assert is_exact(text, parse("decimal(2,2)"))
+
+
+def test_a_number_of_more_than_400_characters_is_none() -> None:
+    for kind in ("double", "decimal(2,2)"):
+        assert not is_exact("0." + "0" * 399, parse(kind))
 
 
 @pytest.mark.parametrize("text", ["True", "TRUE", "1", "0", "yes", "", " true", "null"])

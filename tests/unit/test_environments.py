@@ -72,7 +72,7 @@ def replaced(old: str, new: str) -> str:
             environment("dev", "bucket: {lake: x}\n"),
             (
                 "9: bucket: found an unknown key; expected name, account, region, name_prefix, buckets, catalog, "
-                "engine, sizes, alerts, mwaa. Did you mean 'buckets'?"
+                "engine, sizes, alerts, mwaa, pii_key_id. Did you mean 'buckets'?"
             ),
         ),
         (

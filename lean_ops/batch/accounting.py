@@ -19,6 +19,18 @@ class UnbalancedError(DataFaultError):
     """The audit found a message with no outcome, or with more than one."""
 
 
+def stop_unless_balanced(faults: list[str], batch_id: str, offenders: Callable[[], list[str]]) -> None:
+    """Name the faults of a batch and some of the records they concern, if there are any faults."""
+    if faults:
+        some = offenders()
+        raise UnbalancedError(
+            f"batch {batch_id} does not balance: {'; '.join(faults)} (such as {', '.join(some)})",
+            next_step=f"lean-ops explain {some[0] if some else 'MESSAGE_ID'}",
+            batch_id=batch_id,
+            faults=faults,
+        )
+
+
 @dataclass(frozen=True)
 class Books:
     """Counts and fingerprints, all read back from tables."""
@@ -92,15 +104,7 @@ class Books:
 
     def check(self, batch_id: str, offenders: Callable[[], list[str]]) -> None:
         """Stop the batch unless it balances; only then are some of the offending messages looked up."""
-        faults = self.faults()
-        if faults:
-            some = offenders()
-            raise UnbalancedError(
-                f"batch {batch_id} does not balance: {'; '.join(faults)} (such as {', '.join(some)})",
-                next_step=f"lean-ops explain {some[0] if some else 'MESSAGE_ID'}",
-                batch_id=batch_id,
-                faults=faults,
-            )
+        stop_unless_balanced(self.faults(), batch_id, offenders)
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from lean_ops.batch.accounting import UnbalancedError
+from lean_ops.batch.accounting import stop_unless_balanced
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,7 @@ class CuratedBooks:
 
     def check(self, batch_id: str, offenders: Callable[[], list[str]]) -> None:
         """Stop the batch unless it balances; only then are some of the offending records looked up."""
-        faults = self.faults()
-        if faults:
-            some = offenders()
-            raise UnbalancedError(
-                f"batch {batch_id} does not balance: {'; '.join(faults)} (such as {', '.join(some)})",
-                next_step=f"lean-ops explain {some[0] if some else 'MESSAGE_ID'}",
-                batch_id=batch_id,
-                faults=faults,
-            )
+        stop_unless_balanced(self.faults(), batch_id, offenders)
 
     def as_dict(self) -> dict[str, int]:
         """Under the names that every hop's result has: a record of Standardized is a message, and stands once."""

@@ -63,7 +63,13 @@ class Door:
         return Response(answer.read(), answer.status, content_type=answer.headers["Content-Type"])
 
 
-@pytest.mark.parametrize("sends_pass", [False, True], ids=["before SQS has them", "after SQS has them"])
+@pytest.mark.parametrize(
+    "sends_pass",
+    [
+        pytest.param(False, id="before SQS has them", marks=pytest.mark.faults),
+        pytest.param(True, id="after SQS has them"),
+    ],
+)
 def test_a_bridge_killed_with_messages_in_flight_loses_none(world: World, sends_pass: bool) -> None:
     published = world.publish(stream(200))
     door = Door(world.variables["AWS_ENDPOINT_URL"], sends_pass=sends_pass)

@@ -26,7 +26,7 @@ PAYLOADS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["local", "localglue"])
+@pytest.fixture(scope="module", params=["local", pytest.param("localglue", marks=pytest.mark.stack)])
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     with running(tmp_path_factory.mktemp("home"), request.param) as started:
         yield started

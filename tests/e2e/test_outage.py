@@ -11,7 +11,7 @@ import pytest
 from lean_ops.aws import backlog
 from tests.e2e.stack import LocalStack, running, wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.stack]
 
 COUNT = 300
 

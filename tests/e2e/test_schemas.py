@@ -121,7 +121,7 @@ def test_a_contract_from_none_to_rolled_back(stack: LocalStack) -> None:
     assert plan["outcome"] == "unchanged"
 
 
-@pytest.mark.faults  # not for a fault, but because it starts a Spark of its own
+@pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_a_plan_asks_stored_records(stack: LocalStack) -> None:
     stack.send("events", [{"message_id": "m1", "publish_time": "2026-11-17T10:00:00Z", "payload": "{}"}])
@@ -132,6 +132,7 @@ def test_a_plan_asks_stored_records(stack: LocalStack) -> None:
     assert {broken["code"] for broken in effect["broken_rules"]} >= {"CDE_MISSING"}
 
 
+@pytest.mark.stack
 def test_a_killed_validator_is_followed_by_one_that_finishes(stack: LocalStack) -> None:
     (old,) = wait_until(lambda: workers(stack))
     locks = stack.runtime.names.state_table("locks")

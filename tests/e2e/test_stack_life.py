@@ -41,6 +41,7 @@ def message(number: int) -> dict[str, str]:
     return {"message_id": f"m{number}", "publish_time": "2026-11-17T10:00:00Z", "payload": "{}"}
 
 
+@pytest.mark.stack
 def test_after_a_kill_of_the_supervisor_nobody_is_left_and_the_next_start_goes_on(stack: LocalStack) -> None:
     stack.send("orders", map(message, range(50)))
     assert len(processes(stack.home)) >= 5
@@ -53,6 +54,7 @@ def test_after_a_kill_of_the_supervisor_nobody_is_left_and_the_next_start_goes_o
     ]
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("env", ["local", "localglue"])
 def test_a_restart_keeps_the_lake_the_queues_and_the_state(tmp_path: Path, env: str) -> None:
     with running(tmp_path, env) as stack:
@@ -76,6 +78,7 @@ def orders_queue(stack: LocalStack) -> backlog.Depth:
     return next(depth for depth in backlog.gauge(stack.runtime)().queues if depth.queue == name)
 
 
+@pytest.mark.stack
 def test_what_firehose_acknowledged_survives_its_kill(tmp_path: Path) -> None:
     with running(tmp_path, "local", "buffer_seconds=3600") as stack:
         stack.send("orders", map(message, range(1_000)), "firehose")

@@ -55,6 +55,7 @@ def test_versions_end_in_the_oracles_rows_in_any_order_and_any_cut(
     assert_proved(world)
 
 
+@pytest.mark.faults
 def test_both_hops_together_find_every_path_wherever_it_landed(
     world_of: WorldOf, curated_world_of: CuratedWorldOf
 ) -> None:

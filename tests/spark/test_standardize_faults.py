@@ -44,7 +44,7 @@ def fail_everywhere(world: World, stream: Stream, where: Sequence[Place]) -> Non
 def test_a_fault_at_some_places_loses_and_doubles_nothing(world_of: WorldOf) -> None:
     world = world_of()
     stream, steps = a_topic_with_history(world, seed=11)
-    fail_everywhere(world, stream, places(steps)[1::7])
+    fail_everywhere(world, stream, places(steps)[1::11])
 
 
 @pytest.mark.faults

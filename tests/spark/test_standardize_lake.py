@@ -150,7 +150,7 @@ def test_new_columns_are_told_even_if_all_state_is_lost_after_they_were_added(wo
     check(world)
 
 
-@pytest.mark.parametrize("bite", [1_000_000, 20])
+@pytest.mark.parametrize("bite", [pytest.param(1_000_000, marks=pytest.mark.faults), 20])
 def test_a_start_that_expired_falls_back_to_all_of_raw(world: World, bite: int) -> None:
     stream = Stream(37)
     batches(world, stream, 2)
@@ -225,7 +225,9 @@ def test_what_comes_after_a_plan_that_was_done_again_has_the_new_settings(world_
     assert_tables(world, all_at_once(world))
 
 
-@pytest.mark.parametrize("when", ["before the run", "between plan and replay"])
+@pytest.mark.parametrize(
+    "when", [pytest.param("before the run", marks=pytest.mark.faults), "between plan and replay"]
+)
 def test_compaction_of_raw_brings_nothing_new_and_loses_nothing(world: World, when: str) -> None:
     stream = Stream(42)
     batches(world, stream, 1)
@@ -253,7 +255,7 @@ def test_compaction_of_raw_brings_nothing_new_and_loses_nothing(world: World, wh
         "update {table} set json_payload = '{{}}' where message_id = '{id}'",
     ],
 )
-@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("crashed", [pytest.param(False, marks=pytest.mark.faults), True])
 def test_rows_that_somebody_changed_in_raw_wait_for_a_decision(
     world_of: WorldOf, change: str, crashed: bool
 ) -> None:

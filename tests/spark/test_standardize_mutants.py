@@ -116,6 +116,7 @@ def test_a_small_batch_that_does_not_balance_is_not_published(
     run_mutant(waiting, monkeypatch, ON_THE_DRIVER[name])
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", ON_EXECUTORS)
 def test_a_big_batch_that_does_not_balance_is_not_published(
     waiting: World, monkeypatch: pytest.MonkeyPatch, name: str
@@ -140,7 +141,7 @@ def test_after_all_these_the_sound_job_does_the_batch(waiting: World) -> None:
     check(waiting)
 
 
-@pytest.mark.parametrize("driver_rows", [-1, 1000])
+@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
 def test_an_error_that_is_not_written_is_missed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
@@ -149,7 +150,7 @@ def test_an_error_that_is_not_written_is_missed(
     run_mutant(world, monkeypatch, NO_ERRORS[driver_rows], driver_rows=driver_rows)
 
 
-@pytest.mark.parametrize("driver_rows", [-1, 1000])
+@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
 def test_an_error_that_is_written_twice_is_noticed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
@@ -179,7 +180,7 @@ def test_a_message_that_is_both_sound_and_faulty_is_noticed(
     run_mutant(world, monkeypatch, (payloads, "discover", suspicious))
 
 
-@pytest.mark.parametrize("driver_rows", [-1, 1000])
+@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
 def test_a_version_that_nothing_supersedes_is_missed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:

@@ -39,7 +39,7 @@ def test_a_stream_ends_in_the_oracles_tables_however_it_is_cut(
     assert len(world.paths()) == 30
 
 
-@pytest.mark.parametrize("on_executors", [False, True])
+@pytest.mark.parametrize("on_executors", [False, pytest.param(True, marks=pytest.mark.faults)])
 def test_versions_that_a_later_one_of_the_same_batch_supersedes_are_left_out_if_the_topic_says_so(
     world_of: WorldOf, on_executors: bool
 ) -> None:

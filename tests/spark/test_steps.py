@@ -55,8 +55,15 @@ class Watch(Silent):
         return list(self._spark.statusTracker().getJobIdsForGroup(self._between))
 
 
-@pytest.mark.parametrize("lifo", [False, True])
-@pytest.mark.parametrize("on_executors", [False, True])
+@pytest.mark.parametrize(
+    ("lifo", "on_executors"),
+    [
+        (False, False),
+        pytest.param(True, False, marks=pytest.mark.faults),
+        pytest.param(False, True, marks=pytest.mark.faults),
+        (True, True),
+    ],
+)
 def test_between_the_steps_nothing_happens(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, lifo: bool, on_executors: bool
 ) -> None:

@@ -71,10 +71,9 @@ def rollback(world: World, topic: str) -> None:
     world.hand_in(first(topic), topic, intent="rollback")
 
 
-# The fast suite has the two that touch everything.
 SCENARIOS = [
-    evolution,
     rejection,
+    pytest.param(evolution, marks=pytest.mark.faults),
     pytest.param(first_of_all, marks=pytest.mark.faults),
     pytest.param(rollback, marks=pytest.mark.faults),
 ]
@@ -190,6 +189,7 @@ def test_two_events_at_once_do_the_work_once(world: World) -> None:
     assert world.deploy(topic).outcome == "nothing"
 
 
+@pytest.mark.faults
 def test_a_zombie_changes_nothing_once_another_has_gone_on(world: World) -> None:
     clean = Interrupted()
     evolution(world, world.onboard("unharmed"))

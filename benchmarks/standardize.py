@@ -29,9 +29,10 @@ from lean_ops.config.repository import Repository, load_environment, load_topic
 from lean_ops.resources import STATE_TABLES
 from lean_ops.runtime import Runtime
 from local import moto_corrections
-from spark_jobs.protocol import Ports, Work, run_batch
+from spark_jobs.protocol import run_batch
 from spark_jobs.session import build_session
 from spark_jobs.standardize import Standardize
+from spark_jobs.work import Ports, Work
 
 Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,9 +31,9 @@ from spark_jobs import curation
 from spark_jobs.curation import DRIVER_ROWS
 from spark_jobs.entry import main
 from spark_jobs.iceberg import IcebergTable
-from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
 from spark_jobs.records import Curation
 from spark_jobs.transforms.days import slice_of
+from spark_jobs.work import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from lean_ops.batch.thresholds import Verdict
 from spark_jobs.driver_records import DriverRecords
 from spark_jobs.executor_records import ExecutorRecords
-from spark_jobs.protocol import OpenBatch, Staged
 from spark_jobs.records import Curation, Records, Source
 from spark_jobs.transforms.curated import KEY
+from spark_jobs.work import OpenBatch, Staged
 
 DRIVER_ROWS = 20_000
 # From this many rows on, a file per task is big enough: no shuffle to gather them.

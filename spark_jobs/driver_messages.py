@@ -24,11 +24,11 @@ from lean_ops.batch.accounting import Audit, Books, Identity, offenders
 from lean_ops.identity import to_micros
 from lean_ops.payload.survey import KnownShape
 from spark_jobs import parse_errors
-from spark_jobs.protocol import OpenBatch
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import TableShape
+from spark_jobs.work import OpenBatch
 
 _RAW = [column.name for column in tables.RAW_COLUMNS]
 _MESSAGE = (*IDENTITY, "ingestion_ts", "json_payload")

@@ -28,8 +28,9 @@ from lean_ops.batch.job import JobArguments, JobFailure, JobResult, failure_of
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps, log_line
 from lean_ops.runtime import Runtime
-from spark_jobs.protocol import Ports, Work, run_batch
+from spark_jobs.protocol import run_batch
 from spark_jobs.session import build_session
+from spark_jobs.work import Ports, Work
 
 WorkOf = Callable[[JobArguments, SchemaStore, Runtime], Work]
 Log = Callable[[dict[str, Any]], None]

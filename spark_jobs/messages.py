@@ -22,11 +22,11 @@ from lean_ops.payload.survey import KnownShape
 from spark_jobs import parse_errors
 from spark_jobs.driver_messages import DriverMessages
 from spark_jobs.iceberg import IcebergTable
-from spark_jobs.protocol import OpenBatch
 from spark_jobs.raw_range import RawRange
 from spark_jobs.transforms import books, duplicates, payloads
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.payloads import TableShape
+from spark_jobs.work import OpenBatch
 
 DRIVER_ROWS = 20_000
 DRIVER_BYTES = 32 * 1024 * 1024

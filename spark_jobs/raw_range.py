@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from lean_ops import tables
 from spark_jobs.iceberg import IcebergTable
-from spark_jobs.protocol import OpenBatch
 from spark_jobs.transforms import books, duplicates
 from spark_jobs.transforms.days import published_on, slice_of
 from spark_jobs.transforms.identity import IDENTITY
+from spark_jobs.work import OpenBatch
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from lean_ops.batch.thresholds import Verdict
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.payload import columns
 from lean_ops.payload.columns import OVERFLOW
-from spark_jobs.protocol import OpenBatch, Ports
 from spark_jobs.transforms.validation import Places
+from spark_jobs.work import OpenBatch, Ports
 
 
 @dataclass(frozen=True)

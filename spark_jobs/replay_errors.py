@@ -32,8 +32,8 @@ from spark_jobs import curation
 from spark_jobs.curate import Curate
 from spark_jobs.entry import main
 from spark_jobs.iceberg import IcebergTable
-from spark_jobs.protocol import OpenBatch, Ports, PublishedBatch, Staged
 from spark_jobs.transforms.days import published_on
+from spark_jobs.work import OpenBatch, Ports, PublishedBatch, Staged
 
 
 @dataclass(frozen=True)

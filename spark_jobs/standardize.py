@@ -22,10 +22,10 @@ from lean_ops.tables import TableSpec
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
 from spark_jobs.messages import DRIVER_ROWS, messages_of
-from spark_jobs.protocol import OpenBatch, Ports, ReadsSnapshots, Staged
 from spark_jobs.transforms import books, versions
 from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.identity import IDENTITY
+from spark_jobs.work import OpenBatch, Ports, ReadsSnapshots, Staged
 
 # From this many rows per publish day on, a file per task and day is big enough: no shuffle to gather them.
 _ROWS_WORTH_A_FILE = 50_000

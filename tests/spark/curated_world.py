@@ -27,8 +27,9 @@ from lean_ops.batch.steps import Steps
 from lean_ops.config.topics import CuratedSpec, QualitySpec, TopicSpec
 from lean_ops.contracts.spec import ContractSpec
 from spark_jobs.curate import Curate
-from spark_jobs.protocol import BITE, Ports, run_batch
+from spark_jobs.protocol import BITE, run_batch
 from spark_jobs.replay_errors import ReplayErrors
+from spark_jobs.work import Ports
 from tests.spark.curated_oracle import CuratedOracle, CuratedRow, OpenError, Violation
 from tests.spark.curated_streams import PII_KEY, SORTS, contract
 from tests.spark.oracle import Identity, Row

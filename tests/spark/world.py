@@ -26,8 +26,9 @@ from lean_ops.batch.steps import Steps
 from lean_ops.config.topics import DriftSpec, KeysSpec, TopicSpec
 from lean_ops.payload.columns import ENVELOPE, OVERFLOW
 from lean_ops.runtime import Runtime
-from spark_jobs.protocol import BITE, Ports, run_batch
+from spark_jobs.protocol import BITE, run_batch
 from spark_jobs.standardize import Standardize
+from spark_jobs.work import Ports
 from tests.spark.oracle import EPOCH, Fault, Identity, Message, Oracle, Row, Rules
 
 _MICROSECOND = (EPOCH.resolution).total_seconds()

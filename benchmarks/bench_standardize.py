@@ -59,14 +59,19 @@ def test_history_does_not_slow_a_batch_down(bench: Bench) -> None:
 
 
 def test_twice_the_throughput_of_the_straightforward_job(bench: Bench) -> None:
-    bench.clear()
-    size = bench.send(EVENTS, commits=10)
-    baseline = bench.seeds_way()
-    result, ours = bench.standardize()
-    memory = peak_driver_gb(bench.spark)
+    """Both in turn, twice: the first round warms what both use, each counts with its better one."""
+    theirs, ours = [], []
+    for _ in range(2):
+        bench.clear()
+        size = bench.send(EVENTS, commits=10)
+        theirs.append(bench.seeds_way())
+        result, taken = bench.standardize()
+        ours.append(taken)
+        print(f"straightforward {theirs[-1]:.1f} s, ours {taken:.1f} s: {result.seconds}")
+    memory, ratio = peak_driver_gb(bench.spark), min(theirs) / min(ours)
     print(
-        f"{EVENTS:,} events, {size / 1e6:.0f} MB: straightforward {baseline:.1f} s, ours {ours:.1f} s, "
-        f"{baseline / ours:.2f} times; peak {memory:.1f} GB; {result.counts}; {result.seconds}"
+        f"{EVENTS:,} events, {size / 1e6:.0f} MB: straightforward {min(theirs):.1f} s, ours {min(ours):.1f} s, "
+        f"{ratio:.2f} times; peak {memory:.1f} GB; {result.counts}"
     )
-    assert baseline / ours >= THROUGHPUT_LIMIT
+    assert ratio >= THROUGHPUT_LIMIT
     assert memory <= MEMORY_LIMIT

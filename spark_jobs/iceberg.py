@@ -63,7 +63,7 @@ class IcebergTable:
             parent = snapshot.parentId()
             snapshot = self._table.snapshot(parent) if parent is not None else None
         if snapshot is None or len(found) != commits:
-            raise self._refused()
+            raise self.refused()
         return found
 
     def at(self, snapshot: int) -> DataFrame:
@@ -137,13 +137,13 @@ class IcebergTable:
         try:
             yield
         except IllegalArgumentException as error:
-            raise self._refused() from error
+            raise self.refused() from error
         except Py4JJavaError as error:
             if _LOST_RACES.isdisjoint(_causes(error.java_exception)):
                 raise
-            raise self._refused() from error
+            raise self.refused() from error
 
-    def _refused(self) -> PublishRefusedError:
+    def refused(self) -> PublishRefusedError:
         return PublishRefusedError(
             f"{self.name} was changed while the batch ran; nothing was published",
             next_step="run again: the batch starts over from what is there now",

@@ -1,29 +1,32 @@
-"""The messages of a batch on their way into Standardized: on the executors, or on the driver when they are few.
+"""The messages of a batch on their way into Standardized.
 
-Starting tasks costs more than a few thousand messages do, and most batches of most topics are small. Both ways
-apply the same functions to the same Arrow batches; which one is taken changes nothing but the time.
+Who is new, who is known and who comes twice is decided here, on identities alone; payloads are read, taken apart
+and written by tasks that get whole files of RAW. A small batch does the same in this process: starting tasks costs
+more than a few thousand messages do. Which way is taken changes nothing but the time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile
+from pyspark.sql import SparkSession
 
-from lean_ops import tables
-from lean_ops.batch.accounting import Audit, Books
+from lean_ops.aws import table_files
+from lean_ops.aws.table_files import TableFiles
+from lean_ops.batch.accounting import Audit
 from lean_ops.payload.survey import KnownShape
-from spark_jobs import parse_errors
-from spark_jobs.driver_messages import DriverMessages
-from spark_jobs.iceberg import IcebergTable
-from spark_jobs.raw_range import RawRange
-from spark_jobs.transforms import books, duplicates, payloads
+from spark_jobs import parse_errors, payload_tasks, versions
+from spark_jobs.arrivals import Arrivals
+from spark_jobs.batch_tables import BatchTables
+from spark_jobs.identities import Hashed, Ledger, Mask, hashes, marked, numbered, together, total
+from spark_jobs.pieces import Run, here, on_executors
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.payloads import TableShape
 from spark_jobs.work import OpenBatch
@@ -31,84 +34,115 @@ from spark_jobs.work import OpenBatch
 DRIVER_ROWS = 20_000
 DRIVER_BYTES = 32 * 1024 * 1024
 
+_HASHED_AT_ONCE = 250_000
 
-class Messages(Protocol):
-    """The fresh messages of a range, redeliveries left out."""
+
+@dataclass
+class Messages:
+    """The rows of a range: those to leave out, because their message is known or comes again, and the fresh ones."""
+
+    tables: BatchTables
+    run: Run
+    arrivals: Arrivals
+    known: Mask
+    left_out: Mask
+    conflicting_repeats: int
+    broken: pa.Table | None = None
+    error_files: list[DataFile] = field(default_factory=list)
+    superseded: pa.Table | None = None
+
+    @classmethod
+    def of(cls, spark: SparkSession, catalog: Catalog, batch: OpenBatch, driver_rows: int) -> Messages:
+        few = batch.rows <= driver_rows and batch.bytes <= DRIVER_BYTES
+        tables, run = BatchTables(catalog, batch), here if few else on_executors(spark)
+        arrivals = Arrivals.of(tables, tables.in_range(), run)
+        errors = tables.errors(tables.parse_errors, arrivals.rows)
+        history = together(tables.before(arrivals.rows), errors)
+        (messages, old), size = numbered(arrivals.rows, history)
+        known = marked(old, size)[messages]
+        ordered = arrivals.ordered((np.bincount(messages, minlength=size)[messages] > 1) & ~known, messages)
+        said_first = np.zeros(size, dtype=np.uint64)
+        said_first[ordered.messages[ordered.is_first]] = ordered.payloads[ordered.is_first]
+        conflicting = int((said_first[ordered.messages] != ordered.payloads).sum())
+        left_out = known | marked(ordered.rows[~ordered.is_first], len(messages))
+        return cls(tables, run, arrivals, known, left_out, conflicting)
 
     def conflicting(self) -> int:
         """How many redeliveries say something else than the first arrival of their message."""
+        if not self.known.any():
+            return self.conflicting_repeats
+        known = self.arrivals.rows.filter(pa.array(self.known))
+        ever = Arrivals.of(self.tables, self.tables.ever(), self.run)
+        (mine, all_), size = numbered(known, ever.rows)
+        ordered = ever.ordered(marked(mine, size)[all_], all_)
+        said_first = np.zeros(size, dtype=np.uint64)
+        said_first[ordered.messages[ordered.is_first]] = ordered.payloads[ordered.is_first]
+        return self.conflicting_repeats + int((said_first[mine] != self.arrivals.digests(self.known)).sum())
 
     def discover(self, known: KnownShape) -> Discovered:
-        """What is broken and what is new, in one pass."""
+        """What is new and what is broken; the broken ones are in files then, which nobody sees yet."""
+        errors, plan = TableFiles.of(self.tables.parse_errors), self.tables.batch.plan
+        work = partial(payload_tasks.discover, self.arrivals.source, errors, known, plan)
+        done = self.run(work, list(self.arrivals.parts(self.left_out)))
+        self.broken = together(*(piece.broken for piece in done))
+        self.error_files = [file for piece in done for file in piece.files]
+        return summarize(row for piece in done for row in piece.summary)
 
     def write_faults(self) -> None:
-        """Append the broken messages that `discover` found to parse_errors, each once whatever is run again."""
-
-    def flatten(self, shape: TableShape) -> DataFrame:
-        """The rows of the Standardized table."""
-
-    def audit(self, snapshot: int) -> Audit:
-        """Count from the tables where each message of the range is now."""
-
-    def release(self) -> None:
-        """Forget what was kept between the passes."""
-
-
-def messages_of(spark: SparkSession, catalog: Catalog, batch: OpenBatch, driver_rows: int) -> Messages:
-    """The messages of a range, where they are cheapest to handle."""
-    if batch.rows <= driver_rows and batch.bytes <= DRIVER_BYTES:
-        return DriverMessages.of(spark, catalog, batch)
-    errors = IcebergTable(spark, tables.PARSE_ERRORS.identifier)
-    return ExecutorMessages.of(spark, RawRange(batch, errors))
-
-
-@dataclass(frozen=True)
-class ExecutorMessages:
-    """Many messages: payloads never move, only identities do."""
-
-    raw: RawRange
-    redelivered: DataFrame | None
-    kept: list[DataFrame]
-
-    @classmethod
-    def of(cls, spark: SparkSession, raw: RawRange) -> ExecutorMessages:
-        history = raw.history()
-        suspected = duplicates.suspects(spark, raw.rows, history)
-        if suspected is None:
-            return cls(raw, None, [])
-        return cls(raw, duplicates.redeliveries(raw.rows, history, suspected).localCheckpoint(), [])
-
-    @cached_property
-    def fresh(self) -> DataFrame:
-        return (
-            self.raw.rows if self.redelivered is None else duplicates.without(self.raw.rows, self.redelivered)
+        """Append the broken messages to parse_errors, unless one of them is there already."""
+        parse_errors.append(
+            self.tables.catalog,
+            self.error_files,
+            self.tables.batch.plan,
+            is_there=lambda table: len(self.tables.errors(table, self.broken)) > 0,
         )
 
-    def conflicting(self) -> int:
-        return 0 if self.redelivered is None else duplicates.conflicts(self.redelivered, self.raw.arrivals())
+    def find_superseded(self, shape: TableShape) -> None:
+        """Leave out those that are not the greatest version of their key among the fresh ones."""
+        work = partial(payload_tasks.versions, self.arrivals.source, shape, versions.COLUMNS)
+        done = self.run(work, list(self.arrivals.parts(self.left_out)))
+        self.superseded = versions.superseded(pa.concat_tables(done))
+        (messages, old), size = numbered(self.arrivals.rows, self.superseded)
+        self.left_out |= marked(old, size)[messages]
 
-    def discover(self, known: KnownShape) -> Discovered:
-        schema = from_arrow_schema(payloads.DISCOVERY)
-        discovery = self.fresh.mapInArrow(partial(payloads.discover, known=known), schema)
-        self.kept.append(discovery.persist(StorageLevel.MEMORY_AND_DISK))
-        grouped = discovery.groupBy("code", "path", "kind", "overflow").agg(
-            F.count("*").alias("rows"), F.sum("nonsense_periods").alias("nonsense")
-        )
-        return summarize(row.asDict() for row in grouped.collect())
-
-    def write_faults(self) -> None:
-        faults = self.kept[-1].where("code is not null")
-        parse_errors.append(self.raw.errors, faults, self.raw.known_errors(), self.raw.batch.plan)
-
-    def flatten(self, shape: TableShape) -> DataFrame:
-        return self.fresh.mapInArrow(partial(payloads.flatten, shape=shape), from_arrow_schema(shape.schema))
+    def write_rows(self, shape: TableShape) -> None:
+        """Append the fresh messages to the branch of the batch, in one commit that carries its token."""
+        batch, target = self.tables.batch, self.tables.target
+        work = partial(payload_tasks.flatten, self.arrivals.source, TableFiles.of(target), shape)
+        done = self.run(work, list(self.arrivals.parts(self.left_out)))
+        files = [file for written in done for file in written]
+        branch = target.metadata.refs.get(batch.branch)
+        if branch is None or branch.snapshot_id != batch.head:
+            raise batch.target.refused()
+        try:
+            table_files.append(target, files, batch.plan.token.summary(), branch=batch.branch)
+        except CommitFailedException as error:
+            raise batch.target.refused() from error
 
     def audit(self, snapshot: int) -> Audit:
-        entries = books.ledger(self.raw.outcomes(snapshot))
-        row = books.totals(entries).collect()[0].asDict()
-        counted = Books(**{name: int(value) for name, value in row.items()})
-        return Audit(counted, partial(books.offenders, entries))
+        """Everything is read anew: what was kept from before could repeat a mistake instead of finding it."""
+        tables = self.tables
+        source = Arrivals.of(tables, tables.in_range(), self.run).rows
+        errors = tables.errors(tables.parse_errors, source)
+        own = pc.equal(errors["batch_id"], tables.batch.plan.batch_id)
+        sides = {
+            "source": source,
+            "added": tables.added(snapshot),
+            "before": together(tables.before(source), errors.filter(pc.invert(own))),
+            "errors": errors.filter(own),
+        }
+        ledger = Ledger(sides, self._hashes)
+        books = ledger.books()
+        if self.superseded is not None:
+            confirmed = versions.confirmed(self.superseded, tables.added(snapshot, versions.COLUMNS))
+            books = replace(
+                books,
+                superseded_messages=len(confirmed),
+                superseded_fingerprint=total(self._hashes(confirmed)),
+            )
+        return Audit(books, ledger.offenders)
 
-    def release(self) -> None:
-        for frame in self.kept:
-            frame.unpersist()
+    def _hashes(self, identities: pa.Table) -> Hashed:
+        slices = range(0, len(identities), _HASHED_AT_ONCE)
+        done = self.run(hashes, [identities.slice(start, _HASHED_AT_ONCE) for start in slices])
+        return np.concatenate([np.empty(0, np.uint64), *done])

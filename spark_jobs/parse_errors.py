@@ -1,74 +1,64 @@
-"""Appends the faulty messages of a batch to parse_errors, each once whatever is run again."""
+"""The faulty messages of a batch in parse_errors, each once whatever is run again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.expressions import BooleanExpression
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
 
 from lean_ops import tables
-from lean_ops.aws.append_missing import append_missing
+from lean_ops.aws import table_files
+from lean_ops.aws.append_missing import contended
 from lean_ops.batch.batch_plan import BATCH_ID, BatchPlan
-from lean_ops.identity import Identity, to_micros
-from spark_jobs.iceberg import IcebergTable
+from lean_ops.errors import RetryableError
+from lean_ops.identity import Identity
 
-_PASSED = ("message_id", "publish_time", "detail", "ingestion_ts", "idempotency_key", "json_payload")
+_TEXT = pa.large_string()
 
 
-def append_few(
-    catalog: Catalog, faults: Sequence[Mapping[str, Any]], plan: BatchPlan, mine: BooleanExpression
+def rows(faults: pa.Table, plan: BatchPlan) -> pa.Table:
+    """The rows of the table for the faults of a discovery."""
+    micros = faults["publish_time"].cast(pa.int64()).to_pylist()
+    same = {
+        "topic_name": pa.scalar(plan.topic, _TEXT),
+        "attempt": pa.scalar(1, pa.int32()),
+        "status": pa.scalar("open", _TEXT),
+        "batch_id": pa.scalar(plan.batch_id, _TEXT),
+        "detected_at": pa.scalar(plan.batch_time, pa.timestamp("us", tz="UTC")),
+        "contract_version": pa.scalar(plan.contract_version, _TEXT),
+    }
+    own = {
+        "record_id": pa.array(
+            [
+                Identity(plan.topic, message_id, moment).record_id("standardize")
+                for message_id, moment in zip(faults["message_id"].to_pylist(), micros, strict=True)
+            ],
+            _TEXT,
+        ),
+        "error_code": faults["code"],
+    }
+    made = {name: pa.repeat(value, len(faults)) for name, value in same.items()} | own
+    names = [column.name for column in tables.PARSE_ERRORS.columns]
+    return pa.table({name: made[name] if name in made else faults[name] for name in names})
+
+
+def append(
+    catalog: Catalog, files: Sequence[DataFile], plan: BatchPlan, is_there: Callable[[Table], bool]
 ) -> None:
-    """The same for faults that this process holds."""
-    rows = [
-        {
-            "record_id": _identity(plan, fault).record_id("standardize"),
-            "topic_name": plan.topic,
-            "attempt": 1,
-            "status": "open",
-            "error_code": fault["code"],
-            "batch_id": plan.batch_id,
-            "detected_at": plan.batch_time,
-            "contract_version": plan.contract_version,
-            **{name: fault[name] for name in _PASSED},
-        }
-        for fault in faults
-    ]
-    append_missing(catalog, tables.PARSE_ERRORS.identifier, rows, key="record_id", where=mine)
+    """Append files in one commit, unless a message of them is in the table already."""
 
+    def commit(table: Table) -> int:
+        if is_there(table):
+            raise RetryableError(
+                f"{plan.topic}: parse_errors has messages of this batch that it had not when the batch began",
+                next_step="run again: the batch starts over from what is there now",
+                topic=plan.topic,
+                batch_id=plan.batch_id,
+            )
+        table_files.append(table, files, {BATCH_ID: plan.batch_id})
+        return len(files)
 
-def _identity(plan: BatchPlan, fault: Mapping[str, Any]) -> Identity:
-    return Identity(plan.topic, fault["message_id"], to_micros(fault["publish_time"]))
-
-
-def append(table: IcebergTable, faults: DataFrame, known: DataFrame, plan: BatchPlan) -> None:
-    """Append the faults whose record is not there yet; nothing is committed when all are."""
-    rows = _rows(faults, plan)
-    fresh = rows.join(known.select("record_id"), on="record_id", how="left_anti")
-    if not fresh.isEmpty():
-        table.append(
-            fresh.select(*(column.name for column in tables.PARSE_ERRORS.columns)), {BATCH_ID: plan.batch_id}
-        )
-
-
-def _rows(faults: DataFrame, plan: BatchPlan) -> DataFrame:
-    micros = F.unix_micros("publish_time").cast("string")
-    return faults.select(
-        F.concat_ws("/", F.lit(f"{plan.topic}/{plan.hop}"), micros, "message_id").alias("record_id"),
-        F.lit(plan.topic).alias("topic_name"),
-        "message_id",
-        "publish_time",
-        F.lit(1).alias("attempt"),
-        F.lit("open").alias("status"),
-        F.col("code").alias("error_code"),
-        "detail",
-        F.lit(plan.batch_id).alias("batch_id"),
-        F.lit(plan.batch_time).alias("detected_at"),
-        "ingestion_ts",
-        "idempotency_key",
-        "json_payload",
-        F.lit(plan.contract_version).alias("contract_version"),
-    )
+    contended(catalog, tables.PARSE_ERRORS.identifier, commit)

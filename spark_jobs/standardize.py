@@ -6,10 +6,9 @@ Invariant: every distinct message of the range ends in Standardized or in parse_
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from lean_ops import naming, tables
 from lean_ops.aws.schema_store import SchemaStore
@@ -21,14 +20,9 @@ from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
-from spark_jobs.messages import DRIVER_ROWS, messages_of
-from spark_jobs.transforms import books, versions
+from spark_jobs.messages import DRIVER_ROWS, Messages
 from spark_jobs.transforms.discovery import Discovered
-from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.work import OpenBatch, Ports, ReadsSnapshots, Staged
-
-# From this many rows per publish day on, a file per task and day is big enough: no shuffle to gather them.
-_ROWS_WORTH_A_FILE = 50_000
 
 
 @dataclass(frozen=True)
@@ -60,55 +54,34 @@ class Standardize(ReadsSnapshots):
         steps = ports.steps
         with steps("find_duplicates"):
             evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
-            messages = messages_of(spark, ports.catalog, batch, self.driver_rows)
-        try:
-            with steps("discover"):
-                found = messages.discover(evolution.known)
-            with steps("evolve"):
-                evolution = evolution.evolved(ports.catalog, found)
-                batch.target.refresh()
-            with steps("write_errors"):
-                if found.faults:
-                    messages.write_faults()
-            with steps("flatten"):
-                rows, superseded = messages.flatten(evolution.shape(found)), None
-            if batch.plan.settings.standardized_lifo == "batch":
-                with steps("find_superseded"):
-                    superseded = versions.superseded(rows).localCheckpoint()
-                    left_out = F.broadcast(superseded.select(*IDENTITY))
-                    rows = rows.join(left_out, on=IDENTITY, how="left_anti")
-            with steps("write_rows"):
-                batch.target.append(rows, batch.plan.token.summary(), branch=batch.branch, **_layout(batch))
-        finally:
-            messages.release()
+            messages = Messages.of(spark, ports.catalog, batch, self.driver_rows)
+        with steps("discover"):
+            found = messages.discover(evolution.known)
+        with steps("evolve"):
+            evolution = evolution.evolved(ports.catalog, found)
+        with steps("write_errors"):
+            if found.faults:
+                messages.write_faults()
+        if batch.plan.settings.standardized_lifo == "batch":
+            with steps("find_superseded"):
+                messages.find_superseded(evolution.shape(found))
+        with steps("write_rows"):
+            messages.write_rows(evolution.shape(found))
         with steps("audit"):
             (snapshot,) = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)
-            counted = audit.books
-            if superseded is not None:
-                counted = _with_superseded(counted, superseded, batch.target.between(batch.head, snapshot))
         with steps("find_conflicts"):
             conflicting = messages.conflicting()
         remembered, events = evolution.observed(found)
         return Staged(
-            books=counted,
+            books=audit.books,
             offenders=audit.offenders,
             snapshot=snapshot,
-            counts=_counts(counted, conflicting, found),
+            counts=_counts(audit.books, conflicting, found),
             drift=events,
             warnings=_warnings(conflicting, found),
             columns=remembered,
         )
-
-
-def _layout(batch: OpenBatch) -> dict[str, str]:
-    if batch.rows < _ROWS_WORTH_A_FILE * max(1, len(batch.days)):
-        return {"distribution-mode": "hash"}
-    return {"distribution-mode": "none", "fanout-enabled": "true"}
-
-
-def _with_superseded(counted: Books, superseded: DataFrame, written: DataFrame) -> Books:
-    return replace(counted, **books.tally(versions.confirmed(superseded, written), "superseded"))
 
 
 def _counts(counted: Books, conflicting: int, found: Discovered) -> dict[str, int]:

@@ -31,17 +31,29 @@ def append_decided(
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Append the rows that `decide` finds missing from the table as it is, in one commit; returns how many."""
-    for attempt in range(_ATTEMPTS):
-        table = catalog.load_table(identifier)
+
+    def append(table: Table) -> int:
         missing = decide(table)
-        if not len(missing):
-            return 0
-        try:
+        if len(missing):
             table.append(missing)
+        return len(missing)
+
+    return contended(catalog, identifier, append, sleep=sleep)
+
+
+def contended(
+    catalog: Catalog,
+    identifier: tuple[str, str],
+    commit: Callable[[Table], int],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Commit to the table as it is; when somebody else was faster, to the table as it is then."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return commit(catalog.load_table(identifier))
         except CommitFailedException:
             sleep(random.uniform(0, 0.05 * 2 ** min(attempt, 5)))  # noqa: S311
-        else:
-            return len(missing)
     raise RetryableError(f"{'.'.join(identifier)} stayed contended", table=identifier)
 
 

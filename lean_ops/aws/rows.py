@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.schema import Schema
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
 from lean_ops.aws import lake
+from lean_ops.aws.table_files import EVERYTHING, TableFiles
 
-EVERYTHING: BooleanExpression = AlwaysTrue()
+_READERS = 4
+
+
+def files(
+    table: Table, start: int | None, end: int, where: BooleanExpression = EVERYTHING
+) -> Iterator[FileScanTask]:
+    """The files appended after `start` up to `end`; all that the table had at `end` when there is no start."""
+    if start is None:
+        yield from table.scan(where, snapshot_id=end).plan_files()
+    else:
+        yield from (FileScanTask(file) for file in lake.added_files(table, start, end))
 
 
 def appended(
@@ -23,23 +35,29 @@ def appended(
     where: BooleanExpression = EVERYTHING,
 ) -> pa.Table:
     """What was appended after `start` up to `end`; all that the table held at `end` when there is no start."""
-    if start is None:
-        return table.scan(where, selected_fields=tuple(columns), snapshot_id=end).to_arrow()
-    files = [FileScanTask(file) for file in lake.added_files(table, start, end)]
-    return ArrowScan(table.metadata, table.io, _projected(table, columns), where).to_table(files)
+    return TableFiles.of(table).read(files(table, start, end, where), columns, where)
 
 
 def standing(
-    table: Table, snapshot: int, columns: Sequence[str], where: BooleanExpression = EVERYTHING
+    table: Table,
+    snapshot: int,
+    columns: Sequence[str],
+    where: BooleanExpression,
+    message_ids: pa.Array,
 ) -> pa.Table:
-    """What the table held at a snapshot."""
-    return appended(table, None, snapshot, columns, where)
+    """What the table held of these messages at a snapshot. Read file by file: history may be long."""
+    read = partial(_of_file, TableFiles.of(table), columns=columns, where=where, message_ids=message_ids)
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(read, files(table, None, snapshot, where)))
+    return pa.concat_tables([table.schema().select(*columns).as_arrow().empty_table(), *found])
 
 
-def of_file(table: Table, file: FileScanTask, columns: Sequence[str]) -> pa.Table:
-    """The rows of one file."""
-    return ArrowScan(table.metadata, table.io, _projected(table, columns), EVERYTHING).to_table([file])
-
-
-def _projected(table: Table, columns: Sequence[str]) -> Schema:
-    return table.schema().select(*columns)
+def _of_file(
+    of: TableFiles,
+    file: FileScanTask,
+    columns: Sequence[str],
+    where: BooleanExpression,
+    message_ids: pa.Array,
+) -> pa.Table:
+    rows = of.read([file], columns, where)
+    return rows.filter(pc.is_in(rows["message_id"], value_set=message_ids))

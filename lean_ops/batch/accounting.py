@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Self
 
-from lean_ops import fingerprints
 from lean_ops.errors import DataFaultError
 
 # Where a message of the source can be: rows and error rows of this batch, and either of an earlier one (`before`).
 OUTCOMES = ("added", "before", "errors")
-Identity = tuple[str, int]
 
 
 class UnbalancedError(DataFaultError):
@@ -49,32 +45,6 @@ class Books:
     foreign: int
     superseded_messages: int = 0
     superseded_fingerprint: int = 0
-
-    @classmethod
-    def of(cls, ledger: Mapping[Identity, Counter[str]]) -> Self:
-        """The books of a ledger: how often each identity stands in `source` and in each of its outcomes."""
-        source = [each for each, places in ledger.items() if places["source"]]
-        added = [each for each, places in ledger.items() if places["added"]]
-        known = [each for each in source if ledger[each]["before"]]
-        errors = [each for each in source if ledger[each]["errors"]]
-        outcomes = {each: sum(places[side] > 0 for side in OUTCOMES) for each, places in ledger.items()}
-        return cls(
-            source_rows=sum(ledger[each]["source"] for each in source),
-            source_messages=len(source),
-            source_fingerprint=fingerprints.of_messages(source),
-            added_rows=sum(ledger[each]["added"] for each in added),
-            added_fingerprint=fingerprints.of_messages(added),
-            known_messages=len(known),
-            known_fingerprint=fingerprints.of_messages(known),
-            error_messages=len(errors),
-            error_fingerprint=fingerprints.of_messages(errors),
-            missing=sum(outcomes[each] == 0 for each in source),
-            doubled=sum(
-                _twice(places) or (places["source"] > 0 and outcomes[each] > 1)
-                for each, places in ledger.items()
-            ),
-            foreign=sum(not ledger[each]["source"] for each in added),
-        )
 
     @property
     def redelivered_rows(self) -> int:
@@ -116,18 +86,3 @@ class Audit:
 
     books: Books
     offenders: Callable[[], list[str]]
-
-
-def offenders(ledger: Mapping[Identity, Counter[str]], limit: int = 10) -> list[str]:
-    """Some of the messages that do not add up, for the error message."""
-    wrong = [
-        message_id
-        for (message_id, _), places in sorted(ledger.items())
-        if _twice(places)
-        or (sum(places[side] > 0 for side in OUTCOMES) != 1 if places["source"] else places["added"])
-    ]
-    return wrong[:limit]
-
-
-def _twice(places: Counter[str]) -> bool:
-    return places["added"] > 1 or places["errors"] > 1

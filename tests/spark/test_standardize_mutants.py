@@ -7,24 +7,26 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog
-from pyspark.sql import DataFrame
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
 
+from lean_ops.aws import table_files
 from lean_ops.aws.verification import Verifier
 from lean_ops.batch.accounting import Books, UnbalancedError
+from lean_ops.errors import RetryableError
 from lean_ops.payload.flatten import FaultCode, ParseFault
-from spark_jobs import driver_messages, parse_errors
-from spark_jobs.iceberg import IcebergTable
+from spark_jobs import parse_errors, versions
+from spark_jobs.messages import Messages
 from spark_jobs.protocol import HeldError
-from spark_jobs.transforms import duplicates, payloads, versions
+from spark_jobs.transforms import payloads
 from tests.spark.streams import RULES, Stream
 from tests.spark.world import World, WorldOf, check
 
 pytestmark = pytest.mark.spark
 
 Batches = Iterator[pa.RecordBatch]
-flatten, discover, append = payloads.flatten, payloads.discover, parse_errors.append
-without, redeliveries = duplicates.without, duplicates.redeliveries
+flatten, discover, append = payloads.flatten, payloads.discover, table_files.append
+sound_messages = Messages.of
 LIFO = RULES._replace(lifo=True)
 
 
@@ -68,20 +70,54 @@ ON_THE_DRIVER = {
     "a row has an id that nobody sent": (
         payloads, "flatten", reshaped(lambda rows: renamed(rows, ["nobody's", *rows["message_id"].to_pylist()[1:]])),
     ),
-    "history is forgotten": (driver_messages, "_known", lambda *_: set()),
 }  # fmt: skip
-NO_ERRORS = {
-    -1: (parse_errors, "append", lambda *_: None),
-    1000: (parse_errors, "append_few", lambda *_: None),
+
+
+def judged(change: Callable[[Messages], None]) -> tuple[Any, str, Any]:
+    """The decision about fresh and redelivered rows, with something done to it."""
+
+    def mutant(*arguments: Any) -> Messages:
+        messages = sound_messages(*arguments)
+        change(messages)
+        return messages
+
+    return Messages, "of", mutant
+
+
+def forgetful(messages: Messages) -> None:
+    messages.left_out &= ~messages.known
+
+
+def trusting(messages: Messages) -> None:
+    messages.left_out &= messages.known
+
+
+def greedy(messages: Messages) -> None:
+    messages.left_out[messages.left_out.argmin()] = True
+
+
+def wary(messages: Messages) -> None:
+    messages.left_out[:] = True
+
+
+def appending(change: Callable[[list[DataFile]], list[DataFile]]) -> tuple[Any, str, Any]:
+    """The commit of files, with something done to the list; only the rows' own, which go to a branch."""
+
+    def mutant(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
+        append(table, files if branch == "main" else change(files), summary, branch=branch)
+
+    return table_files, "append", mutant
+
+
+IN_BOTH_WAYS = {
+    "repeats are kept": judged(trusting),
+    "one row too many is taken for a redelivery": judged(greedy),
+    "nothing is fresh": judged(wary),
+    "a file is not committed": appending(lambda files: files[1:]),
+    "a file is committed twice": appending(lambda files: [*files, files[0]]),
 }
-ON_EXECUTORS = {
-    "redeliveries are kept": (duplicates, "without", lambda batch, _: batch),
-    "no redelivery is found": (duplicates, "redeliveries", lambda *frames: redeliveries(*frames).limit(0)),
-    "one row too many is taken for a redelivery": (
-        duplicates, "without", lambda *frames: without(*frames).orderBy("message_id").offset(1)
-    ),
-    "nothing is fresh": (duplicates, "without", lambda *frames: without(*frames).limit(0)),
-}  # fmt: skip
+NO_ERRORS = (parse_errors, "append", lambda *_, **__: None)
+WAYS = pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
 
 
 @pytest.fixture(scope="module")
@@ -116,23 +152,12 @@ def test_a_small_batch_that_does_not_balance_is_not_published(
     run_mutant(waiting, monkeypatch, ON_THE_DRIVER[name])
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("name", ON_EXECUTORS)
-def test_a_big_batch_that_does_not_balance_is_not_published(
-    waiting: World, monkeypatch: pytest.MonkeyPatch, name: str
+@WAYS
+@pytest.mark.parametrize("name", IN_BOTH_WAYS)
+def test_a_batch_that_was_judged_or_committed_wrongly_is_not_published(
+    waiting: World, monkeypatch: pytest.MonkeyPatch, name: str, driver_rows: int
 ) -> None:
-    run_mutant(waiting, monkeypatch, ON_EXECUTORS[name], driver_rows=-1)
-
-
-def test_rows_that_get_lost_on_their_way_to_the_table_are_missed(
-    waiting: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = IcebergTable.append
-
-    def lossy(table: IcebergTable, frame: DataFrame, *arguments: Any, **options: Any) -> None:
-        written(table, frame.limit(1), *arguments, **options)
-
-    run_mutant(waiting, monkeypatch, (IcebergTable, "append", lossy))
+    run_mutant(waiting, monkeypatch, IN_BOTH_WAYS[name], driver_rows=driver_rows)
 
 
 def test_after_all_these_the_sound_job_does_the_batch(waiting: World) -> None:
@@ -141,30 +166,41 @@ def test_after_all_these_the_sound_job_does_the_batch(waiting: World) -> None:
     check(waiting)
 
 
-@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
+def test_an_error_is_never_written_again(world_of: WorldOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, stream = world_of(), Stream(58)
+    sent = stream.take(60)
+    world.append(sent)
+    world.catch_up()
+    before = world.standardized.metadata.current_snapshot_id
+    world.append([*sent, *stream.take(60)])
+    with monkeypatch.context() as patch:
+        patch.setattr(*judged(forgetful))
+        with pytest.raises(RetryableError, match="that it had not when the batch began"):
+            world.run()
+    assert world.standardized.metadata.current_snapshot_id == before
+    assert world.catch_up()
+    check(world)
+
+
+@WAYS
 def test_an_error_that_is_not_written_is_missed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
     world = world_of()
     world.append(Stream(52).take(40))
-    run_mutant(world, monkeypatch, NO_ERRORS[driver_rows], driver_rows=driver_rows)
+    run_mutant(world, monkeypatch, NO_ERRORS, driver_rows=driver_rows)
 
 
-@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
+@WAYS
 def test_an_error_that_is_written_twice_is_noticed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
-    def twice(table: IcebergTable, faults: DataFrame, known: DataFrame, plan: Any) -> None:
-        append(table, faults.unionByName(faults), known, plan)
-
-    def few_twice(catalog: Catalog, identifier: tuple[str, str], rows: list[Any], **_: Any) -> None:
-        table = catalog.load_table(identifier)
-        table.append(pa.Table.from_pylist([*rows, *rows], schema=table.schema().as_arrow()))
+    def twice(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
+        append(table, [*files, *files] if branch == "main" else files, summary, branch=branch)
 
     world = world_of()
     world.append(Stream(52).take(40))
-    mutant = ("append", twice) if driver_rows < 0 else ("append_missing", few_twice)
-    run_mutant(world, monkeypatch, (parse_errors, *mutant), driver_rows=driver_rows)
+    run_mutant(world, monkeypatch, (table_files, "append", twice), driver_rows=driver_rows)
 
 
 def test_a_message_that_is_both_sound_and_faulty_is_noticed(
@@ -180,14 +216,12 @@ def test_a_message_that_is_both_sound_and_faulty_is_noticed(
     run_mutant(world, monkeypatch, (payloads, "discover", suspicious))
 
 
-@pytest.mark.parametrize("driver_rows", [pytest.param(-1, marks=pytest.mark.faults), 1000])
+@WAYS
 def test_a_version_that_nothing_supersedes_is_missed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
-    def eager(rows: DataFrame) -> DataFrame:
-        return rows.where("idempotency_key is not null").select(
-            "message_id", "publish_time", "idempotency_key"
-        )
+    def eager(rows: pa.Table) -> pa.Table:
+        return rows.filter(rows["idempotency_key"].is_valid())
 
     world = world_of(LIFO)
     world.append(Stream(54).take(40))
@@ -196,7 +230,7 @@ def test_a_version_that_nothing_supersedes_is_missed(
 
 BEHIND_THE_AUDIT = [
     *(ON_THE_DRIVER[name] for name in ("a row is lost", "a row comes twice", "two rows swap their ids")),
-    NO_ERRORS[1000],
+    NO_ERRORS,
 ]
 
 

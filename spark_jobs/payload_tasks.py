@@ -1,0 +1,117 @@
+"""What a task does with files of RAW: find out what they hold, take them apart, write what becomes of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import FileScanTask, Table
+
+from lean_ops import tables
+from lean_ops.aws.table_files import TableFiles
+from lean_ops.batch.batch_plan import BatchPlan
+from lean_ops.payload.survey import KnownShape
+from spark_jobs import parse_errors
+from spark_jobs.identities import Hashed, Numbers
+from spark_jobs.pieces import Piece
+from spark_jobs.transforms import payloads
+from spark_jobs.transforms.identity import IDENTITY
+from spark_jobs.transforms.payloads import TableShape
+
+# So much of a piece is held at once; beyond it, another file per partition begins.
+WRITTEN_AT_ONCE = 256 * 1024 * 1024
+
+_RAW = [column.name for column in tables.RAW_COLUMNS]
+_SUMMARY = ["code", "path", "kind", "overflow"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece, and some of its rows by their place in it."""
+
+    piece: Piece
+    rows: Numbers
+
+
+@dataclass(frozen=True)
+class Source:
+    """RAW as a task reads it."""
+
+    files: TableFiles
+    where: BooleanExpression
+
+    @classmethod
+    def of(cls, table: Table, where: BooleanExpression) -> Source:
+        return cls(TableFiles.of(table), where)
+
+    def read(self, files: Iterable[FileScanTask], columns: Sequence[str]) -> pa.Table:
+        return self.files.read(files, columns, self.where)
+
+    def together(self, read: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
+        """What was read as one table, also when it is nothing."""
+        return pa.concat_tables([self.read((), columns), *read])
+
+    def but(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """The rows of a part's piece without those of the part, a file at a time."""
+        start = 0
+        for file in part.piece.files:
+            found = self.read([file], _RAW)
+            keep = np.ones(len(found), dtype=np.bool_)
+            left_out = part.rows[(part.rows >= start) & (part.rows < start + len(found))]
+            keep[left_out - start] = False
+            start += len(found)
+            yield from (found.filter(pa.array(keep)) if len(left_out) else found).to_batches()
+
+
+def digests(source: Source, part: Part) -> Hashed:
+    """A digest of the payload of each row of the part."""
+    texts = source.read(part.piece.files, ["json_payload"])["json_payload"].take(pa.array(part.rows))
+    each = (
+        hashlib.blake2b(text, digest_size=8).digest() for text in texts.cast(pa.large_binary()).to_pylist()
+    )
+    return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(texts))
+
+
+class Discovery(NamedTuple):
+    """What the payloads of a piece hold, in grouped rows; the broken messages, and the files they are in."""
+
+    summary: list[Mapping[str, Any]]
+    broken: pa.Table
+    files: list[DataFile]
+
+
+def discover(source: Source, errors: TableFiles, known: KnownShape, plan: BatchPlan, part: Part) -> Discovery:
+    """One pass over the payloads of a piece before any row is written."""
+    found = pa.Table.from_batches(payloads.discover(source.but(part), known), schema=payloads.DISCOVERY)
+    summary = found.group_by(_SUMMARY).aggregate([([], "count_all"), ("nonsense_periods", "sum")])
+    faults = found.filter(found["code"].is_valid())
+    return Discovery(
+        summary.rename_columns([*_SUMMARY, "rows", "nonsense"]).to_pylist(),
+        faults.select(IDENTITY),
+        errors.write(parse_errors.rows(faults, plan)),
+    )
+
+
+def flatten(source: Source, target: TableFiles, shape: TableShape, part: Part) -> list[DataFile]:
+    """Files with the rows of the Standardized table."""
+    files: list[DataFile] = []
+    held: list[pa.RecordBatch] = []
+    for batch in payloads.flatten(source.but(part), shape):
+        held.append(batch)
+        if sum(each.nbytes for each in held) > WRITTEN_AT_ONCE:
+            files += target.write(pa.Table.from_batches(held))
+            held.clear()
+    return files + target.write(pa.Table.from_batches(held, schema=shape.schema))
+
+
+def versions(source: Source, shape: TableShape, columns: Sequence[str], part: Part) -> pa.Table:
+    """Some columns of the rows of the Standardized table."""
+    schema = pa.schema([shape.schema.field(name) for name in columns])
+    rows = (batch.select(columns) for batch in payloads.flatten(source.but(part), shape))
+    return pa.Table.from_batches(rows, schema=schema)

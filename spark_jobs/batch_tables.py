@@ -69,6 +69,8 @@ class BatchTables:
 
 def _those(found: pa.Table, among: pa.Table) -> pa.Table:
     """The rows whose message is one of these."""
+    if not len(found):
+        return found
     (mine, wanted), size = numbered(found, among)
     return found.filter(pa.array(marked(wanted, size)[mine]))
 

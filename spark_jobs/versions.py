@@ -19,7 +19,7 @@ def superseded(rows: pa.Table) -> pa.Table:
 
 def confirmed(left_out: pa.Table, written: pa.Table) -> pa.Table:
     """Those of the messages left out for whose key a greater version was written."""
-    wanted = set(left_out["idempotency_key"].to_pylist())
+    wanted = set(left_out["idempotency_key"].to_pylist()) - {None}
     latest: dict[str, tuple[object, object]] = {}
     for message_id, moment, key in _rows(written):
         if key in wanted:

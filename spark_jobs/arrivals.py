@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.identities import Hashed, Mask, Numbers
-from spark_jobs.payload_tasks import Part, Source, digests
+from spark_jobs.identities import Hashed, Mask, Numbers, marked
+from spark_jobs.payload_tasks import Part, Source, digests, texts
 from spark_jobs.pieces import Piece, Run
 from spark_jobs.transforms.identity import IDENTITY
 
@@ -55,14 +55,22 @@ class Arrivals:
         return np.concatenate([np.empty(0, np.uint64), *self.run(partial(digests, self.source), parts)])
 
     def ordered(self, rows: Mask, messages: Numbers) -> Ordered:
-        """The marked rows, the first delivery of each message first.
-
-        First is who arrived in an earlier millisecond; within one, the digest decides, whatever is run again.
-        """
+        """The marked rows; first is who arrived first, within a millisecond the one with the lesser payload."""
         chosen, payloads = np.flatnonzero(rows), self.digests(rows)
-        arrived = self.rows["ingestion_ts"].to_numpy()[chosen]
-        order = np.lexsort((payloads, arrived, messages[chosen]))
-        by_message = messages[chosen][order]
+        mine, arrived = messages[chosen], self.rows["ingestion_ts"].to_numpy()[chosen]
+        order = np.lexsort((arrived, mine))
+        same = (np.diff(mine[order]) == 0) & (np.diff(arrived[order]) == 0)
+        if same.any():
+            ranks = np.zeros(len(chosen), dtype=np.int64)
+            tied = np.union1d(order[1:][same], order[:-1][same])
+            ranks[tied] = self._ranks(chosen[tied])
+            order = np.lexsort((ranks, arrived, mine))
         is_first = np.ones(len(order), dtype=np.bool_)
-        is_first[1:] = by_message[1:] != by_message[:-1]
-        return Ordered(chosen[order], by_message, payloads[order], is_first)
+        is_first[1:] = np.diff(mine[order]) != 0
+        return Ordered(chosen[order], mine[order], payloads[order], is_first)
+
+    def _ranks(self, rows: Numbers) -> list[int]:
+        parts = [part for part in self.parts(marked(rows, len(self.rows))) if len(part.rows)]
+        said = [text for each in self.run(partial(texts, self.source), parts) for text in each]
+        ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
+        return [ranks[text] for text in said]

@@ -69,13 +69,17 @@ class Source:
             yield from (found.filter(pa.array(keep)) if len(left_out) else found).to_batches()
 
 
+def texts(source: Source, part: Part) -> list[bytes]:
+    """The payload of each row of the part. As bytes: nobody promised that they are UTF-8."""
+    payload = source.read(part.piece.files, ["json_payload"])["json_payload"]
+    said: list[bytes] = payload.take(pa.array(part.rows)).cast(pa.large_binary()).to_pylist()
+    return said
+
+
 def digests(source: Source, part: Part) -> Hashed:
     """A digest of the payload of each row of the part."""
-    texts = source.read(part.piece.files, ["json_payload"])["json_payload"].take(pa.array(part.rows))
-    each = (
-        hashlib.blake2b(text, digest_size=8).digest() for text in texts.cast(pa.large_binary()).to_pylist()
-    )
-    return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(texts))
+    each = (hashlib.blake2b(text, digest_size=8).digest() for text in texts(source, part))
+    return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(part.rows))
 
 
 class Discovery(NamedTuple):

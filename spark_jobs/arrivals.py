@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -10,12 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg.table import FileScanTask
 
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.identities import Hashed, Mask, Numbers, marked
+from spark_jobs.identities import Hashed, Mask, Numbers
 from spark_jobs.payload_tasks import Part, Source, digests, texts
-from spark_jobs.pieces import Piece, Run
+from spark_jobs.pieces import Piece, Run, cut
 from spark_jobs.transforms.identity import IDENTITY
+
+_COLUMNS = (*IDENTITY, "ingestion_ts")
 
 
 class Ordered(NamedTuple):
@@ -23,54 +26,59 @@ class Ordered(NamedTuple):
 
     rows: Numbers
     messages: Numbers
-    payloads: Hashed
     is_first: Mask
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """All rows of some pieces, in the order in which every task reads them."""
+    """All rows of some files, in the order in which the tasks read them."""
 
     source: Source
-    pieces: tuple[Piece, ...]
     run: Run
+    pieces: tuple[Piece, ...]
     rows: pa.Table
     bounds: tuple[int, ...]
 
     @classmethod
-    def of(cls, tables: BatchTables, pieces: tuple[Piece, ...], run: Run) -> Arrivals:
-        source = Source.of(tables.raw, tables.days)
-        read = [source.read(piece.files, (*IDENTITY, "ingestion_ts")) for piece in pieces]
-        bounds = np.cumsum([0, *map(len, read)]).tolist()
-        return cls(source, pieces, run, source.together(read, (*IDENTITY, "ingestion_ts")), tuple(bounds))
+    def of(cls, tables: BatchTables, files: Iterable[FileScanTask], run: Run) -> Arrivals:
+        source, pieces = Source.of(tables.raw, tables.days), cut(files, run.at_once)
+        read = [source.read(piece.files, _COLUMNS) for piece in pieces]
+        rows = pa.concat_tables([source.read((), _COLUMNS), *read])
+        return cls(source, run, pieces, rows, tuple(np.cumsum([0, *map(len, read)]).tolist()))
 
-    def parts(self, rows: Mask) -> Iterator[Part]:
+    def parts(self, rows: Mask, compared: Mask | None = None) -> Iterator[Part]:
         """Every piece, with those of its rows that are marked."""
+        none = np.zeros(len(self.rows), dtype=np.bool_)
+        others = none if compared is None else compared
         for piece, (start, stop) in zip(self.pieces, pairwise(self.bounds), strict=True):
-            yield Part(piece, np.flatnonzero(rows[start:stop]))
+            yield Part(piece, np.flatnonzero(rows[start:stop]), np.flatnonzero(others[start:stop]))
 
     def digests(self, rows: Mask) -> Hashed:
         """What the marked rows say, in 64 bits each."""
-        parts = [part for part in self.parts(rows) if len(part.rows)]
-        return np.concatenate([np.empty(0, np.uint64), *self.run(partial(digests, self.source), parts)])
+        said = self.run(partial(digests, self.source), self._some(rows))
+        return np.concatenate([np.empty(0, np.uint64), *said])
 
     def ordered(self, rows: Mask, messages: Numbers) -> Ordered:
         """The marked rows; first is who arrived first, within a millisecond the one with the lesser payload."""
-        chosen, payloads = np.flatnonzero(rows), self.digests(rows)
+        chosen = np.flatnonzero(rows)
         mine, arrived = messages[chosen], self.rows["ingestion_ts"].to_numpy()[chosen]
         order = np.lexsort((arrived, mine))
         same = (np.diff(mine[order]) == 0) & (np.diff(arrived[order]) == 0)
         if same.any():
-            ranks = np.zeros(len(chosen), dtype=np.int64)
-            tied = np.union1d(order[1:][same], order[:-1][same])
+            tied, ranks = np.zeros(len(chosen), dtype=np.bool_), np.zeros(len(chosen), dtype=np.int64)
+            tied[order[1:][same]] = tied[order[:-1][same]] = True
             ranks[tied] = self._ranks(chosen[tied])
             order = np.lexsort((ranks, arrived, mine))
         is_first = np.ones(len(order), dtype=np.bool_)
         is_first[1:] = np.diff(mine[order]) != 0
-        return Ordered(chosen[order], mine[order], payloads[order], is_first)
+        return Ordered(chosen[order], mine[order], is_first)
 
     def _ranks(self, rows: Numbers) -> list[int]:
-        parts = [part for part in self.parts(marked(rows, len(self.rows))) if len(part.rows)]
-        said = [text for each in self.run(partial(texts, self.source), parts) for text in each]
+        marks = np.zeros(len(self.rows), dtype=np.bool_)
+        marks[rows] = True
+        said = [text for each in self.run(partial(texts, self.source), self._some(marks)) for text in each]
         ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
         return [ranks[text] for text in said]
+
+    def _some(self, rows: Mask) -> list[Part]:
+        return [part for part in self.parts(rows) if len(part.rows)]

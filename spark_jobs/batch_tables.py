@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
 
 from lean_ops import naming, tables
 from lean_ops.aws import lake, row_filters, rows
 from spark_jobs.identities import marked, numbered
-from spark_jobs.pieces import Piece, cut
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.work import OpenBatch
 
@@ -42,14 +42,14 @@ class BatchTables:
     def days(self) -> BooleanExpression:
         return row_filters.published_on(self.batch.days)
 
-    def in_range(self) -> tuple[Piece, ...]:
+    def in_range(self) -> Iterator[FileScanTask]:
         """What the plan reads."""
         plan = self.batch.plan
-        return cut(rows.files(self.raw, plan.start_snapshot, plan.end_snapshot, self.days))
+        return rows.files(self.raw, plan.start_snapshot, plan.end_snapshot, self.days)
 
-    def ever(self) -> tuple[Piece, ...]:
+    def ever(self) -> Iterator[FileScanTask]:
         """All that arrived on these days, up to the end of the range."""
-        return cut(rows.files(self.raw, None, self.batch.plan.end_snapshot, self.days))
+        return rows.files(self.raw, None, self.batch.plan.end_snapshot, self.days)
 
     def before(self, among: pa.Table) -> pa.Table:
         """Which of the messages the target held already."""
@@ -69,9 +69,8 @@ class BatchTables:
 
 def _those(found: pa.Table, among: pa.Table) -> pa.Table:
     """The rows whose message is one of these."""
-    if not len(found):
-        return found
-    (mine, wanted), size = numbered(found, among)
+    likely = among.filter(pc.is_in(among["message_id"], value_set=_names(found)))
+    (mine, wanted), size = numbered(found, likely)
     return found.filter(pa.array(marked(wanted, size)[mine]))
 
 

@@ -25,8 +25,8 @@ from lean_ops.payload.survey import KnownShape
 from spark_jobs import parse_errors, payload_tasks, versions
 from spark_jobs.arrivals import Arrivals
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.identities import Hashed, Ledger, Mask, hashes, marked, numbered, together, total
-from spark_jobs.pieces import Run, here, on_executors
+from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes, marked, numbered, together, total
+from spark_jobs.pieces import Here, OnExecutors, Run
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.payloads import TableShape
 from spark_jobs.work import OpenBatch
@@ -35,18 +35,25 @@ DRIVER_ROWS = 20_000
 DRIVER_BYTES = 32 * 1024 * 1024
 
 _HASHED_AT_ONCE = 250_000
+_NONE: Hashed = np.empty(0, dtype=np.uint64)
 
 
 @dataclass
 class Messages:
-    """The rows of a range: those to leave out, because their message is known or comes again, and the fresh ones."""
+    """The rows of a range: those that bring a message again, those to leave out, and the fresh ones.
+
+    All masks are over the rows as they arrived; `messages` numbers their identities.
+    """
 
     tables: BatchTables
     run: Run
     arrivals: Arrivals
+    messages: Numbers
     known: Mask
+    redelivered: Mask
+    competing: Mask
     left_out: Mask
-    conflicting_repeats: int
+    payloads: Hashed
     broken: pa.Table | None = None
     error_files: list[DataFile] = field(default_factory=list)
     superseded: pa.Table | None = None
@@ -54,39 +61,47 @@ class Messages:
     @classmethod
     def of(cls, spark: SparkSession, catalog: Catalog, batch: OpenBatch, driver_rows: int) -> Messages:
         few = batch.rows <= driver_rows and batch.bytes <= DRIVER_BYTES
-        tables, run = BatchTables(catalog, batch), here if few else on_executors(spark)
+        tables, run = BatchTables(catalog, batch), Here() if few else OnExecutors(spark)
         arrivals = Arrivals.of(tables, tables.in_range(), run)
         errors = tables.errors(tables.parse_errors, arrivals.rows)
-        history = together(tables.before(arrivals.rows), errors)
-        (messages, old), size = numbered(arrivals.rows, history)
+        (messages, old), size = numbered(arrivals.rows, together(tables.before(arrivals.rows), errors))
         known = marked(old, size)[messages]
-        ordered = arrivals.ordered((np.bincount(messages, minlength=size)[messages] > 1) & ~known, messages)
-        said_first = np.zeros(size, dtype=np.uint64)
-        said_first[ordered.messages[ordered.is_first]] = ordered.payloads[ordered.is_first]
-        conflicting = int((said_first[ordered.messages] != ordered.payloads).sum())
-        left_out = known | marked(ordered.rows[~ordered.is_first], len(messages))
-        return cls(tables, run, arrivals, known, left_out, conflicting)
-
-    def conflicting(self) -> int:
-        """How many redeliveries say something else than the first arrival of their message."""
-        if not self.known.any():
-            return self.conflicting_repeats
-        known = self.arrivals.rows.filter(pa.array(self.known))
-        ever = Arrivals.of(self.tables, self.tables.ever(), self.run)
-        (mine, all_), size = numbered(known, ever.rows)
-        ordered = ever.ordered(marked(mine, size)[all_], all_)
-        said_first = np.zeros(size, dtype=np.uint64)
-        said_first[ordered.messages[ordered.is_first]] = ordered.payloads[ordered.is_first]
-        return self.conflicting_repeats + int((said_first[mine] != self.arrivals.digests(self.known)).sum())
+        competing = known | (np.bincount(messages, minlength=size)[messages] > 1)
+        ordered = arrivals.ordered(competing & ~known, messages)
+        redelivered = known | marked(ordered.rows[~ordered.is_first], len(messages))
+        nothing = np.zeros(len(messages), dtype=np.uint64)
+        return cls(
+            tables, run, arrivals, messages, known, redelivered, competing, redelivered.copy(), nothing
+        )
 
     def discover(self, known: KnownShape) -> Discovered:
         """What is new and what is broken; the broken ones are in files then, which nobody sees yet."""
         errors, plan = TableFiles.of(self.tables.parse_errors), self.tables.batch.plan
         work = partial(payload_tasks.discover, self.arrivals.source, errors, known, plan)
-        done = self.run(work, list(self.arrivals.parts(self.left_out)))
+        done = self.run(work, list(self.arrivals.parts(self.left_out, self.competing)))
+        self.payloads[self.competing] = np.concatenate([_NONE, *(piece.digests for piece in done)])
         self.broken = together(*(piece.broken for piece in done))
         self.error_files = [file for piece in done for file in piece.files]
         return summarize(row for piece in done for row in piece.summary)
+
+    def conflicting(self) -> int:
+        """How many redeliveries say something else than the first arrival of their message."""
+        again, first = self.messages[self.redelivered], self.competing & ~self.redelivered
+        said_first = np.zeros(len(self.messages), dtype=np.uint64)
+        said_first[self.messages[first]] = self.payloads[first]
+        if self.known.any() or self.superseded is not None:
+            again, said_first = self._first_ever()
+        return int((said_first[again] != self.payloads[self.redelivered]).sum())
+
+    def _first_ever(self) -> tuple[Numbers, Hashed]:
+        """The messages of the redeliveries, and what each said first: perhaps to an earlier batch."""
+        ever = Arrivals.of(self.tables, self.tables.ever(), self.run)
+        (again, all_), size = numbered(self.arrivals.rows.filter(pa.array(self.redelivered)), ever.rows)
+        ordered = ever.ordered(marked(again, size)[all_], all_)
+        first = marked(ordered.rows[ordered.is_first], len(all_))
+        said_first = np.zeros(size, dtype=np.uint64)
+        said_first[all_[first]] = ever.digests(first)
+        return again, said_first
 
     def write_faults(self) -> None:
         """Append the broken messages to parse_errors, unless one of them is there already."""

@@ -33,10 +33,11 @@ _SUMMARY = ["code", "path", "kind", "overflow"]
 
 @dataclass(frozen=True)
 class Part:
-    """A piece, and some of its rows by their place in it."""
+    """A piece, some of its rows by their place in it, and others whose payloads will be compared."""
 
     piece: Piece
     rows: Numbers
+    compared: Numbers
 
 
 @dataclass(frozen=True)
@@ -53,50 +54,72 @@ class Source:
     def read(self, files: Iterable[FileScanTask], columns: Sequence[str]) -> pa.Table:
         return self.files.read(files, columns, self.where)
 
-    def together(self, read: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
-        """What was read as one table, also when it is nothing."""
-        return pa.concat_tables([self.read((), columns), *read])
-
-    def but(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part's piece without those of the part, a file at a time."""
+    def files_of(self, part: Part) -> Iterator[tuple[pa.Table, Numbers, Numbers]]:
+        """The files of a part one by one, with the places of the part's rows in them."""
         start = 0
         for file in part.piece.files:
             found = self.read([file], _RAW)
-            keep = np.ones(len(found), dtype=np.bool_)
-            left_out = part.rows[(part.rows >= start) & (part.rows < start + len(found))]
-            keep[left_out - start] = False
-            start += len(found)
-            yield from (found.filter(pa.array(keep)) if len(left_out) else found).to_batches()
+            stop = start + len(found)
+            here = (each[(each >= start) & (each < stop)] - start for each in (part.rows, part.compared))
+            yield found, *here
+            start = stop
+
+    def but(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """The rows of a part's piece without those of the part."""
+        for found, left_out, _ in self.files_of(part):
+            yield from _without(found, left_out)
+
+
+def _without(found: pa.Table, left_out: Numbers) -> list[pa.RecordBatch]:
+    keep = np.ones(len(found), dtype=np.bool_)
+    keep[left_out] = False
+    return (found.filter(pa.array(keep)) if len(left_out) else found).to_batches()
 
 
 def texts(source: Source, part: Part) -> list[bytes]:
     """The payload of each row of the part. As bytes: nobody promised that they are UTF-8."""
-    payload = source.read(part.piece.files, ["json_payload"])["json_payload"]
-    said: list[bytes] = payload.take(pa.array(part.rows)).cast(pa.large_binary()).to_pylist()
-    return said
+    return _texts(source.read(part.piece.files, ["json_payload"]), part.rows)
 
 
 def digests(source: Source, part: Part) -> Hashed:
     """A digest of the payload of each row of the part."""
-    each = (hashlib.blake2b(text, digest_size=8).digest() for text in texts(source, part))
-    return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(part.rows))
+    return _digests(texts(source, part))
+
+
+def _texts(found: pa.Table, rows: Numbers) -> list[bytes]:
+    said: list[bytes] = found["json_payload"].take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
+    return said
+
+
+def _digests(said: Sequence[bytes]) -> Hashed:
+    each = (hashlib.blake2b(text, digest_size=8).digest() for text in said)
+    return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(said))
 
 
 class Discovery(NamedTuple):
-    """What the payloads of a piece hold, in grouped rows; the broken messages, and the files they are in."""
+    """What a piece holds: its payloads in grouped rows, digests of the competing ones, the broken messages in files."""
 
     summary: list[Mapping[str, Any]]
+    digests: Hashed
     broken: pa.Table
     files: list[DataFile]
 
 
 def discover(source: Source, errors: TableFiles, known: KnownShape, plan: BatchPlan, part: Part) -> Discovery:
     """One pass over the payloads of a piece before any row is written."""
-    found = pa.Table.from_batches(payloads.discover(source.but(part), known), schema=payloads.DISCOVERY)
+    compared: list[bytes] = []
+
+    def fresh() -> Iterator[pa.RecordBatch]:
+        for rows, left_out, competing in source.files_of(part):
+            compared.extend(_texts(rows, competing))
+            yield from _without(rows, left_out)
+
+    found = pa.Table.from_batches(payloads.discover(fresh(), known), schema=payloads.DISCOVERY)
     summary = found.group_by(_SUMMARY).aggregate([([], "count_all"), ("nonsense_periods", "sum")])
     faults = found.filter(found["code"].is_valid())
     return Discovery(
         summary.rename_columns([*_SUMMARY, "rows", "nonsense"]).to_pylist(),
+        _digests(compared),
         faults.select(IDENTITY),
         errors.write(parse_errors.rows(faults, plan)),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from heapq import heappop, heappush
+from math import ceil
+from typing import TypeVar
 
 from pyiceberg.table import FileScanTask
 from pyspark.sql import SparkSession
@@ -24,41 +26,53 @@ class Piece:
     files: tuple[FileScanTask, ...]
 
 
-class Run(Protocol):
-    """Does the same with every part, and gives the results in the order of the parts."""
+@dataclass(frozen=True)
+class Here:
+    """Does the same with every part in this process."""
 
-    def __call__(self, work: Callable[[Part], Done], parts: Sequence[Part], /) -> list[Done]: ...
+    at_once: int = 1
+
+    def __call__(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
+        return [work(part) for part in parts]
 
 
-def here(work: Callable[[Part], Done], parts: Sequence[Part], /) -> list[Done]:
-    """In this process."""
-    return [work(part) for part in parts]
+@dataclass(frozen=True)
+class OnExecutors:
+    """Does the same with every part in a task of its own."""
 
+    spark: SparkSession
 
-def on_executors(spark: SparkSession) -> Run:
-    """A task for every part."""
+    @property
+    def at_once(self) -> int:
+        return self.spark.sparkContext.defaultParallelism
 
-    def run(work: Callable[[Part], Done], parts: Sequence[Part], /) -> list[Done]:
+    def __call__(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
         if not parts:
             return []
-        found: list[Done] = spark.sparkContext.parallelize(parts, len(parts)).map(work).collect()
+        found: list[Done] = self.spark.sparkContext.parallelize(parts, len(parts)).map(work).collect()
         return found
 
-    return run
+
+Run = Here | OnExecutors
 
 
-def cut(files: Iterable[FileScanTask]) -> tuple[Piece, ...]:
-    """Pieces of neighbouring files; the order says nothing else than that it is always the same."""
-    pieces: list[list[FileScanTask]] = []
-    rows = size = 0
-    for file in sorted(files, key=_place):
-        rows, size = rows + file.file.record_count, size + file.file.file_size_in_bytes
-        if not pieces or rows > PIECE_ROWS or size > PIECE_BYTES:
-            pieces.append([])
-            rows, size = file.file.record_count, file.file.file_size_in_bytes
-        pieces[-1].append(file)
-    return tuple(Piece(tuple(each)) for each in pieces)
+def cut(files: Iterable[FileScanTask], tasks: int = 1) -> tuple[Piece, ...]:
+    """Pieces of about the same size, so that none of so many tasks at once waits long for the others.
+
+    Which file is in which piece says nothing, but it is always the same.
+    """
+    biggest_first = sorted(files, key=lambda file: (-file.file.record_count, file.file.file_path))
+    rows = sum(file.file.record_count for file in biggest_first)
+    size = sum(file.file.file_size_in_bytes for file in biggest_first)
+    rounds = max(1, ceil(rows / (PIECE_ROWS * tasks)), ceil(size / (PIECE_BYTES * tasks)))
+    least = [(0, number) for number in range(rounds * tasks)]
+    pieces: list[list[FileScanTask]] = [[] for _ in least]
+    for file in biggest_first:
+        held, number = heappop(least)
+        pieces[number].append(file)
+        heappush(least, (held + file.file.record_count, number))
+    return tuple(Piece(tuple(sorted(each, key=_place))) for each in pieces if each)
 
 
-def _place(file: FileScanTask) -> tuple[str, str]:
-    return repr(file.file.partition), file.file.file_path
+def _place(file: FileScanTask) -> str:
+    return file.file.file_path

@@ -45,7 +45,7 @@ def standing(
     where: BooleanExpression,
     message_ids: pa.Array,
 ) -> pa.Table:
-    """What the table held of these messages at a snapshot. Read file by file: history may be long."""
+    """What the table held at a snapshot: of these messages all, of others few. History may be long."""
     read = partial(_of_file, TableFiles.of(table), columns=columns, where=where, message_ids=message_ids)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(read, files(table, None, snapshot, where)))
@@ -60,4 +60,7 @@ def _of_file(
     message_ids: pa.Array,
 ) -> pa.Table:
     rows = of.read([file], columns, where)
+    # A table of all these ids is made for the look-up: for fewer rows than ids it does not pay.
+    if len(rows) <= len(message_ids):
+        return rows
     return rows.filter(pc.is_in(rows["message_id"], value_set=message_ids))

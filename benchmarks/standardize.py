@@ -72,9 +72,9 @@ class Bench:
 
     def clear(self) -> None:
         """Tables and state as on the first day."""
-        for identifier in (naming.raw_table(TOPIC), naming.standardized_table(TOPIC)):
-            self.catalog.drop_table(identifier)
-        for spec in (tables.raw(TOPIC), tables.standardized(TOPIC)):
+        specs = (tables.raw(TOPIC), tables.standardized(TOPIC), tables.PARSE_ERRORS)
+        for spec in specs:
+            self.catalog.drop_table(spec.identifier)
             ensure_table(self.catalog, spec)
         names = self.runtime.names
         for pipeline, kinds in (

@@ -34,7 +34,6 @@ from spark_jobs.work import OpenBatch
 DRIVER_ROWS = 20_000
 DRIVER_BYTES = 32 * 1024 * 1024
 
-_HASHED_AT_ONCE = 250_000
 _NONE: Hashed = np.empty(0, dtype=np.uint64)
 
 
@@ -158,8 +157,7 @@ class Messages:
         return Audit(books, ledger.offenders)
 
     def _hashes(self, identities: pa.Table) -> Hashed:
-        every = np.arange(len(identities))
-        chunks = np.split(every, every[_HASHED_AT_ONCE::_HASHED_AT_ONCE])
+        chunks = np.array_split(np.arange(len(identities)), self.run.at_once)
         # Taken, not sliced: a slice that is sent to a task brings the whole table along.
         done = self.run(hashes, [identities.take(pa.array(chunk)) for chunk in chunks])
         return np.concatenate(done)

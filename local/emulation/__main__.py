@@ -68,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--injection", type=Path, default=injection.DEFAULT_FILE)
     parser.add_argument("--json", action="store_true")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_INTERRUPTED))
+    # A shell that starts us in the background has us ignore it, and it would be ignored all the way down.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return emulate(parser.parse_args(arguments))
     except LeanOpsError as error:

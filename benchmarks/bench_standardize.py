@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.standardize import Bench, peak_driver_gb
+from benchmarks.standardize import Bench, peak_of_ours_alone
 
 EVENTS = int(os.environ.get("LEAN_OPS_BENCH_EVENTS", "1000000"))
 HISTORY = [
@@ -68,7 +68,7 @@ def test_twice_the_throughput_of_the_straightforward_job(bench: Bench) -> None:
         result, taken = bench.standardize()
         ours.append(taken)
         print(f"straightforward {theirs[-1]:.1f} s, ours {taken:.1f} s: {result.seconds}")
-    memory, ratio = peak_driver_gb(bench.spark), min(theirs) / min(ours)
+    memory, ratio = peak_of_ours_alone(bench.runtime.home), min(theirs) / min(ours)
     print(
         f"{EVENTS:,} events, {size / 1e6:.0f} MB: straightforward {min(theirs):.1f} s, ours {min(ours):.1f} s, "
         f"{ratio:.2f} times; peak {memory:.1f} GB; {result.counts}"

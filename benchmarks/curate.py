@@ -49,9 +49,8 @@ class CurateBench(Bench):
     def active(self) -> StoredContract:
         return self.contracts.active(TOPIC)
 
-    def clear(self) -> None:
-        """Tables and state as on the first day."""
-        super().clear()
+    def clear(self, *, raw: bool = True) -> None:
+        super().clear(raw=raw)
         if self.catalog.table_exists(naming.curated_table(TOPIC)):
             self.catalog.drop_table(naming.curated_table(TOPIC))
         ensure_table(self.catalog, tables.curated(TOPIC, self.active.contract, "period"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,9 +72,9 @@ class Bench:
         spark.sparkContext.setLogLevel("ERROR")
         return cls(runtime, catalog, dynamodb, spark)
 
-    def clear(self) -> None:
-        """Tables and state as on the first day."""
-        specs = (tables.raw(TOPIC), tables.standardized(TOPIC), tables.PARSE_ERRORS)
+    def clear(self, *, raw: bool = True) -> None:
+        """Tables and state as on the first day; RAW too, unless it is to be read again."""
+        specs = (tables.standardized(TOPIC), tables.PARSE_ERRORS, *([tables.raw(TOPIC)] if raw else []))
         for spec in specs:
             self.catalog.drop_table(spec.identifier)
             ensure_table(self.catalog, spec)
@@ -155,7 +157,27 @@ def peak_driver_gb(spark: SparkSession) -> float:
     return (jvm + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024**2
 
 
+def peak_of_ours_alone(home: Path) -> float:
+    """What a process holds that standardizes the RAW of a lake anew and does nothing else."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.standardize", str(home)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(done.stdout.split()[-1])
+
+
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     started = time.monotonic()
     result = work()
     return result, time.monotonic() - started
+
+
+if __name__ == "__main__":
+    alone = Bench.start(Path(sys.argv[1]))
+    alone.clear(raw=False)
+    alone.standardize()
+    print(peak_driver_gb(alone.spark))
+    alone.spark.stop()

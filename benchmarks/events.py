@@ -30,7 +30,9 @@ def payload(rng: random.Random, key: str, moment: datetime, number: int) -> str:
     )
 
 
-def rows(count: int, seed: int = 1, days: int = 3, offset: int = 0) -> Iterator[dict[str, object]]:
+def rows(
+    count: int, seed: int = 1, days: int = 3, offset: int = 0, start: datetime = START
+) -> Iterator[dict[str, object]]:
     """RAW rows: fresh events, redeliveries, corrections and broken text, spread over some publish days."""
     rng = random.Random(seed)
     recent: list[dict[str, object]] = []
@@ -38,7 +40,7 @@ def rows(count: int, seed: int = 1, days: int = 3, offset: int = 0) -> Iterator[
         if recent and rng.random() < DUPLICATES:
             yield rng.choice(recent) | {"ingestion_ts": number}
             continue
-        moment = START + timedelta(
+        moment = start + timedelta(
             seconds=(number - offset) * days * 86_400 / count, microseconds=number % 1_000_000
         )
         key = f"key-{rng.randrange(number + 1) if rng.random() < CORRECTIONS else number:012d}"
@@ -58,11 +60,17 @@ def rows(count: int, seed: int = 1, days: int = 3, offset: int = 0) -> Iterator[
 
 
 def fill_raw(
-    table: Table, count: int, seed: int = 1, days: int = 3, commits: int = 10, offset: int = 0
+    table: Table,
+    count: int,
+    seed: int = 1,
+    days: int = 3,
+    commits: int = 10,
+    offset: int = 0,
+    start: datetime = START,
 ) -> int:
     """Append events to RAW in a number of commits; returns the bytes of their payloads."""
     schema, total = table.schema().as_arrow(), 0
-    stream = rows(count, seed, days, offset)
+    stream = rows(count, seed, days, offset, start)
     for index in range(commits):
         size = count // commits + (index < count % commits)
         batch = [next(stream) for _ in range(size)]

@@ -39,6 +39,8 @@ from spark_jobs.work import Ports, Work
 Result = TypeVar("Result")
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = "events"
+# Seven hundred partitions at once: with more rows the sorting of the insert outgrows the heap.
+_FILLED_AT_ONCE = 1_000_000
 
 
 @dataclass
@@ -88,9 +90,10 @@ class Bench:
                 self.dynamodb.delete_item(TableName=names.state_table("checkpoints"), Key=key)
         self.spark.catalog.clearCache()
 
-    def send(self, count: int, *, seed: int = 1, days: int = 3, commits: int = 1, offset: int = 0) -> int:
+    def send(self, count: int, *, commits: int = 1, **options: Any) -> int:
         """Put events into RAW; returns the bytes of their payloads."""
-        return fill_raw(self.catalog.load_table(naming.raw_table(TOPIC)), count, seed, days, commits, offset)
+        raw = self.catalog.load_table(naming.raw_table(TOPIC))
+        return fill_raw(raw, count, commits=commits, **options)
 
     def standardize(self) -> tuple[BatchResult, float]:
         """One batch of ours, and its seconds."""
@@ -136,13 +139,16 @@ class Bench:
     def history(self, rows: int, offset: int = 0) -> None:
         """Standardized rows over the 24 months before the events, without going through RAW."""
         target = ".".join(naming.standardized_table(TOPIC))
-        self.spark.sql(f"refresh table {target}")
-        self.spark.sql(f"""
-            insert into {target} (message_id, topic_name, publish_time, ingestion_ts, idempotency_key, period_reference)
-            select concat('history-', id), '{TOPIC}', moment, id, concat('old-', id), date_format(moment, 'yyyy-MM')
-            from (select id, timestamp_seconds(1704067200 + (id % 730) * 86400 + id % 86400) as moment
-                  from range({offset}, {offset + rows}))
-        """)
+        names = "message_id, topic_name, publish_time, ingestion_ts, idempotency_key, period_reference"
+        for first in range(offset, offset + rows, _FILLED_AT_ONCE):
+            last = min(first + _FILLED_AT_ONCE, offset + rows)
+            self.spark.sql(f"""
+                insert into {target} ({names})
+                select concat('history-', id), '{TOPIC}', moment, id, concat('old-', id),
+                    date_format(moment, 'yyyy-MM')
+                from (select id, timestamp_seconds(1704067200 + (id % 730) * 86400 + id % 86400) as moment
+                      from range({first}, {last}))
+            """)
 
 
 _ERROR_COLUMNS = "message_id string, publish_time timestamp, ingestion_ts bigint, json_payload string"

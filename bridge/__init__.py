@@ -23,7 +23,7 @@ carried), and the data as a JSON string, which keeps every character of the sour
   It reaches RAW whole; being no JSON, it ends in `parse_errors`. Counted in `…_binary_total`.
 - A body **over 1 MiB** cannot pass SQS: the data goes to the operations bucket under `oversize/`, byte for
   byte, and an envelope that names that object instead of a payload takes the message's place. The processor
-  refuses an envelope without payload, so it ends in `dlq_errors`. Counted in `…_oversize_total`.
+  refuses it as `TOO_LARGE`, so it ends in `dlq_errors`. Counted in `…_oversize_total`.
 
 On SIGTERM nothing more is pulled, calls in flight end, what they confirmed is acknowledged and the rest given
 back, and the exit code is 0. After 25 s it is 1: leases then run out by themselves. `/healthz` fails when a

@@ -116,9 +116,11 @@ def replay(
     on_plan(plan)
     sent = unsent = 0
     broken: Counter[str] = Counter()
-    for run in () if dry_run else chunks.by_count(plan.send, _AT_ONCE):
+    for run in chunks.by_count(plan.send, _AT_ONCE):
         texts, unready = _ready(hatch, run)
         broken.update(each.error_code for each in unready)
+        if dry_run:
+            continue
         claims = [each.answered("replayed", micros, "sent again") for each in run if each.record_id in texts]
         claimed = [texts[claim.record_id] for claim in hatch.errors.append(claims)]
         refused = len(hatch.send(claimed)) if claimed else 0

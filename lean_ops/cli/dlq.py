@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lean_ops.cli import options, output
+from lean_ops.errors import UsageError
 
 if TYPE_CHECKING:
     from lean_ops.aws.error_tables import ErrorTable
@@ -80,8 +81,10 @@ def _group(kind: Kind, text: str) -> typer.Typer:
 
         now = time.time()
         asked_since = None if since is None else moment(since, now)
+        hatch = _hatch(kind, _runtime(root, env, topic), topic, now)
+        _known(code, {each.error_code for each in hatch.errors.standings(topic)})
         result = recovery.replay(
-            _hatch(kind, _runtime(root, env, topic), topic, now),
+            hatch,
             topic,
             now,
             since=asked_since,
@@ -118,8 +121,8 @@ def balance(
     output.records([asdict(books) | {"difference": books.difference}], as_json=as_json)
     if books.understated or books.overstated:
         output.talk(f"a difference from -{books.overstated} to {books.understated} counts as balanced")
-    if not books.balanced:
-        output.talk("the books do not balance; they can only once queues and buffers are empty")
+    off = "the books do not balance; they can only once queues and buffers are empty"
+    output.talk("the books balance" if books.balanced else off)
     raise typer.Exit(output.FINE if books.balanced else output.FINDINGS)
 
 
@@ -162,6 +165,12 @@ def _hatch(kind: Kind, runtime: Runtime, topic: str, now: float) -> Hatch:
     if kind == "firehose":
         return recovery.firehose_hatch(errors, ingestion.delivery_stream(runtime))
     return recovery.dlq_hatch(errors, ingestion.queues(runtime), topic, now)
+
+
+def _known(code: str | None, codes: set[str]) -> None:
+    if code is not None and code not in codes:
+        there = ", ".join(sorted(codes)) or "none"
+        raise UsageError(f"no record has the code {code}", next_step=f"the codes of this topic: {there}")
 
 
 def _announce(plan: ReplayPlan) -> None:

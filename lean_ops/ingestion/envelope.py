@@ -85,6 +85,8 @@ def parse(body: str, *, fallback_id: str, sent_time: int) -> Envelope | Rejectio
 
 
 def _envelope(source: Mapping[str, msgspec.Raw], fallback_id: str, sent_time: int) -> Envelope | Rejection:
+    if "oversize" in source and "payload" not in source:
+        return Rejection(Code.TOO_LARGE, "the payload is in the operations bucket: `oversize` says where")
     try:
         message_id = _text(source, "message_id")
         idempotency_key = _text(source, "idempotency_key")

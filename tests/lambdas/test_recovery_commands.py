@@ -58,7 +58,16 @@ def test_a_dry_run_only_counts(world: World, root: Path) -> None:
     result = run(root, "dlq", "replay", "--topic", TOPIC, "--dry-run", "--json", "--code", "NOT_JSON")
     assert json.loads(result.stdout)["counts"] == {"NOT_JSON": 1}
     assert json.loads(result.stdout)["dry_run"] is True
+    assert result.stderr.splitlines()[-1] == "1 NOT_JSON left: the processor would reject them again"
     assert world.waiting("lo-orders") == []
+
+
+def test_a_code_that_no_record_has_is_a_slip_and_the_codes_are_named(world: World, root: Path) -> None:
+    dead_letters(world, BROKEN)
+    result = run(root, "dlq", "replay", "--topic", TOPIC, "--code", "NOT_JSN")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == "no record has the code NOT_JSN"
+    assert result.exception.next_step == "the codes of this topic: NOT_JSON"
 
 
 def test_since_limits_by_the_time_of_detection(world: World, root: Path) -> None:
@@ -162,7 +171,10 @@ def test_the_balance_tells_how_far_it_may_be_off(world: World, root: Path) -> No
     world.firehose.accepted *= 2
     world.land()
     result = run(root, "dlq", "balance", "--topic", TOPIC, "--received", "2")
-    assert (result.exit_code, result.stderr) == (0, "a difference from -1 to 0 counts as balanced\n")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "a difference from -1 to 0 counts as balanced\nthe books balance\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Microseconds per payload and MB/s: the one definition, the mould, and the standard library, in one run.
 
 All take the same mixed events (about 600 bytes, a few broken) in turns, on one core; the best round of each
-counts, in CPU time. The last two lines are the whole Arrow functions as Spark calls them.
+counts, in CPU time. The last line is the whole Arrow function as tasks call it.
 
     python -m benchmarks.flatten
 """
@@ -21,8 +21,7 @@ from lean_ops.payload.columns import ENVELOPE, OVERFLOW, extend, registry
 from lean_ops.payload.flatten import Kind, ParseFault, leaves
 from lean_ops.payload.mould import Mould
 from lean_ops.payload.survey import KnownShape, Survey
-from lean_ops.payload.tabulate import tabulate
-from spark_jobs.transforms.payloads import CHUNK_ROWS, TableColumn, TableShape, discover, flatten
+from spark_jobs.transforms.payloads import CHUNK_ROWS, TableColumn, TableShape, flatten
 
 PAYLOADS, ROUNDS = 20_000, 5
 DEFINITION, MOULD = "leaves, the one definition", "mould, all texts"
@@ -42,13 +41,15 @@ def measure() -> list[Rate]:
     texts: list[str] = batch.column("json_payload").to_pylist()
     sources = [text.encode() for text in texts]
     kinds = _kinds(sources)
+    table = _table(kinds)
     contenders: dict[str, Callable[[], object]] = {
         "stdlib json.loads (numbers changed, not flattened)": lambda: _each(_stdlib, texts),
         DEFINITION: lambda: _each(leaves, sources),
-        "mould, kinds only": lambda: _each(Mould(kinds, exact=False).fit, _chunks(sources)),
-        MOULD: lambda: _each(_all_texts(kinds), _chunks(sources)),
-        "discover (Arrow in, Arrow out)": lambda: _each(len, discover(iter([batch]), _known(kinds))),
-        "flatten (Arrow in, Arrow out)": lambda: _each(len, flatten(iter([batch]), _table(kinds))),
+        MOULD: lambda: _each(Mould(kinds).read, _chunks(sources)),
+        "survey (the mould, and what does not fit)": lambda: _each(
+            Survey(table.known).read, _chunks(sources)
+        ),
+        "flatten (Arrow in, Arrow out)": lambda: _each(len, flatten([batch], table)),
     }
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(ROUNDS):
@@ -67,10 +68,6 @@ def _kinds(sources: list[bytes]) -> dict[str, tuple[Kind, ...]]:
     return {path: tuple(sorted(kinds)) for path, kinds in survey.findings().kinds.items()}
 
 
-def _known(kinds: dict[str, tuple[Kind, ...]]) -> KnownShape:
-    return KnownShape(tuple(kinds.items()), 500 - len(kinds), "_metadata.periodReference")
-
-
 def _table(kinds: dict[str, tuple[Kind, ...]]) -> TableShape:
     added = extend(registry([]), kinds, 500, "add").added
     columns = (TableColumn(name, path, kinds[path]) for name, path in added)
@@ -79,11 +76,6 @@ def _table(kinds: dict[str, tuple[Kind, ...]]) -> TableShape:
         "_metadata.idempotencyKeyResource",
         "_metadata.periodReference",
     )
-
-
-def _all_texts(kinds: dict[str, tuple[Kind, ...]]) -> Callable[[list[bytes | None]], object]:
-    mould = Mould(kinds, exact=True)
-    return lambda chunk: tabulate(chunk, mould, kinds.keys())
 
 
 def _chunks(sources: list[bytes]) -> Iterator[list[bytes | None]]:

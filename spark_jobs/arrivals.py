@@ -51,11 +51,11 @@ class Arrivals:
         none = np.zeros(len(self.rows), dtype=np.bool_)
         others = none if compared is None else compared
         for piece, (start, stop) in zip(self.pieces, pairwise(self.bounds), strict=True):
-            yield Part(piece, np.flatnonzero(rows[start:stop]), np.flatnonzero(others[start:stop]))
+            yield Part(piece, rows[start:stop], others[start:stop])
 
     def digests(self, rows: Mask) -> Hashed:
         """What the marked rows say, in 64 bits each."""
-        said = self.run(partial(digests, self.source), self._some(rows))
+        said = self.run(partial(digests, self.source), self.some(rows))
         return np.concatenate([np.empty(0, np.uint64), *said])
 
     def ordered(self, rows: Mask, messages: Numbers) -> Ordered:
@@ -76,9 +76,10 @@ class Arrivals:
     def _ranks(self, rows: Numbers) -> list[int]:
         marks = np.zeros(len(self.rows), dtype=np.bool_)
         marks[rows] = True
-        said = [text for each in self.run(partial(texts, self.source), self._some(marks)) for text in each]
+        said = [text for each in self.run(partial(texts, self.source), self.some(marks)) for text in each]
         ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
         return [ranks[text] for text in said]
 
-    def _some(self, rows: Mask) -> list[Part]:
-        return [part for part in self.parts(rows) if len(part.rows)]
+    def some(self, rows: Mask) -> list[Part]:
+        """Only the pieces that have marked rows."""
+        return [part for part in self.parts(rows) if part.rows.any()]

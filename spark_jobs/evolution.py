@@ -18,7 +18,6 @@ from lean_ops.errors import DataFaultError, RetryableError
 from lean_ops.payload import columns, drift
 from lean_ops.payload.columns import OVERFLOW
 from lean_ops.payload.drift import DriftState
-from lean_ops.payload.survey import KnownShape
 from spark_jobs.transforms.discovery import Discovered
 from spark_jobs.transforms.payloads import TableColumn, TableShape
 
@@ -45,21 +44,17 @@ class Evolution:
         return columns.registry((name, doc) for name, doc, _ in self.fields)
 
     @property
-    def known(self) -> KnownShape:
-        """What a pass over the payloads need not report."""
-        policy, registry = self.plan.settings.drift, self.registry
-        return KnownShape(
-            kinds=tuple((path, self._kinds(name)) for path, name in registry.columns.items()),
-            room=columns.room(registry, policy.max_columns, policy.new_column),
-            period_path=self.plan.settings.keys.period_reference,
-        )
+    def new_column(self) -> columns.Policy:
+        """What becomes of a new leaf; somebody may have accepted a batch that was to fail."""
+        asked = self.plan.settings.drift.new_column
+        return "add" if self.plan.accepted and asked == "fail" else asked
 
     def evolved(self, catalog: Catalog, found: Discovered) -> Evolution:
         """Give new leaves their columns, all in one schema change; done again, it changes nothing."""
-        policy, topic = self.plan.settings.drift, self.plan.topic
-        new_column = "add" if self.plan.accepted and policy.new_column == "fail" else policy.new_column
-        changes = columns.extend(self.registry, found.kinds, policy.max_columns, new_column)
-        if new_column == "fail" and (changes.refused or found.overflow):
+        topic = self.plan.topic
+        limit = self.plan.settings.drift.max_columns
+        changes = columns.extend(self.registry, found.kinds, limit, self.new_column)
+        if self.new_column == "fail" and (changes.refused or found.overflow):
             raise DataFaultError(
                 f"{topic}: the payloads have leaves without a column, such as {', '.join(changes.refused[:10])}",
                 next_step=f"set drift.new_column in topics/{topic}.yaml, or mend the source",
@@ -92,8 +87,18 @@ class Evolution:
             batch_id=self.plan.batch_id,
         )
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether the table has no column for any leaf yet, but may get one."""
+        return not self.registry.columns and self.room > 0
+
+    @property
+    def room(self) -> int:
+        """How many new paths may become columns."""
+        return columns.room(self.registry, self.plan.settings.drift.max_columns, self.new_column)
+
     def shape(self, found: Discovered) -> TableShape:
-        """What a pass that writes the rows needs to know."""
+        """What a pass over the payloads needs to know, given what was seen in them already."""
         paths = {name: path for path, name in self.registry.columns.items()}
         keys = self.plan.settings.keys
         return TableShape(
@@ -103,6 +108,7 @@ class Evolution:
             ),
             idempotency_path=keys.idempotency_key,
             period_path=keys.period_reference,
+            room=self.room,
         )
 
     def observed(self, found: Discovered) -> tuple[str, tuple[dict[str, Any], ...]]:

@@ -7,6 +7,7 @@ more than a few thousand messages do. Which way is taken changes nothing but the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,11 +22,12 @@ from pyspark.sql import SparkSession
 from lean_ops.aws import table_files
 from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.accounting import Audit
-from lean_ops.payload.survey import KnownShape
+from lean_ops.errors import LeanOpsError
 from spark_jobs import parse_errors, payload_tasks, versions
 from spark_jobs.arrivals import Arrivals
 from spark_jobs.batch_tables import BatchTables
 from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes, marked, numbered, together, total
+from spark_jobs.payload_tasks import Part, Taken, Targets
 from spark_jobs.pieces import Here, OnExecutors, Run
 from spark_jobs.transforms.discovery import Discovered, summarize
 from spark_jobs.transforms.payloads import TableShape
@@ -35,11 +37,12 @@ DRIVER_ROWS = 20_000
 DRIVER_BYTES = 32 * 1024 * 1024
 
 _NONE: Hashed = np.empty(0, dtype=np.uint64)
+_NOWHERE: Numbers = np.empty(0, dtype=np.int64)
 
 
 @dataclass
 class Messages:
-    """The rows of a range: those that bring a message again, those to leave out, and the fresh ones.
+    """The rows of a range: those that bring a message again, and those that become rows or errors.
 
     All masks are over the rows as they arrived; `messages` numbers their identities.
     """
@@ -51,9 +54,10 @@ class Messages:
     known: Mask
     redelivered: Mask
     competing: Mask
-    left_out: Mask
+    wanted: Mask
     payloads: Hashed
     broken: pa.Table | None = None
+    files: list[DataFile] = field(default_factory=list)
     error_files: list[DataFile] = field(default_factory=list)
     superseded: pa.Table | None = None
 
@@ -69,19 +73,38 @@ class Messages:
         ordered = arrivals.ordered(competing & ~known, messages)
         redelivered = known | marked(ordered.rows[~ordered.is_first], len(messages))
         nothing = np.zeros(len(messages), dtype=np.uint64)
-        return cls(
-            tables, run, arrivals, messages, known, redelivered, competing, redelivered.copy(), nothing
-        )
+        return cls(tables, run, arrivals, messages, known, redelivered, competing, ~redelivered, nothing)
 
-    def discover(self, known: KnownShape) -> Discovered:
-        """What is new and what is broken; the broken ones are in files then, which nobody sees yet."""
-        errors, plan = TableFiles.of(self.tables.parse_errors), self.tables.batch.plan
-        work = partial(payload_tasks.discover, self.arrivals.source, errors, known, plan)
-        done = self.run(work, list(self.arrivals.parts(self.left_out, self.competing)))
-        self.payloads[self.competing] = np.concatenate([_NONE, *(piece.digests for piece in done)])
-        self.broken = together(*(piece.broken for piece in done))
-        self.error_files = [file for piece in done for file in piece.files]
-        return summarize(row for piece in done for row in piece.summary)
+    def learn(self, shape: TableShape) -> Discovered:
+        """What a few of the messages hold."""
+        some = self.arrivals.some(self.wanted)[:1]
+        return summarize(payload_tasks.learn(self.arrivals.source, shape, part) for part in some)
+
+    def take_apart(self, shape: TableShape) -> Discovered:
+        """Rows and broken messages are in files then, which nobody sees yet; wanted is who was set aside."""
+        done = self._taken(shape, list(self.arrivals.parts(self.wanted, self.competing)))
+        self.payloads[self.competing] = np.concatenate([_NONE, *(each.digests for each in done)])
+        self.broken = together(*(each.broken for each in done))
+        self.error_files = [file for each in done for file in each.error_files]
+        starts = self.arrivals.bounds[:-1]
+        places = [each.set_aside + start for each, start in zip(done, starts, strict=True)]
+        self.wanted = marked(np.concatenate([_NOWHERE, *places]), len(self.messages))
+        codes = (code for each in done for code in each.codes)
+        return summarize((each.findings for each in done), codes)
+
+    def take_rest(self, shape: TableShape) -> None:
+        """Those that were set aside, now that the table has their columns."""
+        done = self._taken(replace(shape, room=0), self.arrivals.some(self.wanted))
+        if any(len(each.set_aside) for each in done):
+            raise LeanOpsError("the table has no _overflow column, and the payloads need one")
+
+    def _taken(self, shape: TableShape, parts: Sequence[Part]) -> list[Taken]:
+        of = self.tables
+        targets = Targets(TableFiles.of(of.target), TableFiles.of(of.parse_errors), of.batch.plan)
+        work = partial(payload_tasks.take_apart, self.arrivals.source, targets, shape)
+        done = self.run(work, parts)
+        self.files += [file for each in done for file in each.files]
+        return done
 
     def conflicting(self) -> int:
         """How many redeliveries say something else than the first arrival of their message."""
@@ -114,22 +137,19 @@ class Messages:
     def find_superseded(self, shape: TableShape) -> None:
         """Leave out those that are not the greatest version of their key among the fresh ones."""
         work = partial(payload_tasks.versions, self.arrivals.source, shape, versions.COLUMNS)
-        done = self.run(work, list(self.arrivals.parts(self.left_out)))
+        done = self.run(work, list(self.arrivals.parts(self.wanted)))
         self.superseded = versions.superseded(pa.concat_tables(done))
         (messages, old), size = numbered(self.arrivals.rows, self.superseded)
-        self.left_out |= marked(old, size)[messages]
+        self.wanted &= ~marked(old, size)[messages]
 
-    def write_rows(self, shape: TableShape) -> None:
-        """Append the fresh messages to the branch of the batch, in one commit that carries its token."""
+    def write_rows(self) -> None:
+        """Append the rows to the branch of the batch, in one commit that carries its token."""
         batch, target = self.tables.batch, self.tables.target
-        work = partial(payload_tasks.flatten, self.arrivals.source, TableFiles.of(target), shape)
-        done = self.run(work, list(self.arrivals.parts(self.left_out)))
-        files = [file for written in done for file in written]
         branch = target.metadata.refs.get(batch.branch)
         if branch is None or branch.snapshot_id != batch.head:
             raise batch.target.refused()
         try:
-            table_files.append(target, files, batch.plan.token.summary(), branch=batch.branch)
+            table_files.append(target, self.files, batch.plan.token.summary(), branch=batch.branch)
         except CommitFailedException as error:
             raise batch.target.refused() from error
 

@@ -1,13 +1,13 @@
-"""What a task does with files of RAW: find out what they hold, take them apart, write what becomes of them."""
+"""What a task does with files of RAW: take their payloads apart and write what becomes of them."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,28 +18,30 @@ from pyiceberg.table import FileScanTask, Table
 from lean_ops import tables
 from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.batch_plan import BatchPlan
-from lean_ops.payload.survey import KnownShape
+from lean_ops.payload.survey import Findings, Survey
 from spark_jobs import parse_errors
-from spark_jobs.identities import Hashed, Numbers
+from spark_jobs.identities import Hashed, Mask, Numbers
 from spark_jobs.pieces import Piece
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.identity import IDENTITY
-from spark_jobs.transforms.payloads import TableShape
+from spark_jobs.transforms.payloads import FAULTS, TableShape
 
 # So much of a piece is held at once; beyond it, another file per partition begins.
 WRITTEN_AT_ONCE = 256 * 1024 * 1024
+# So many messages tell what a table without columns should look like; whoever differs is set aside.
+SAMPLE = 2_000
 
 _RAW = [column.name for column in tables.RAW_COLUMNS]
-_SUMMARY = ["code", "path", "kind", "overflow"]
+_PLACE = "_place"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece, some of its rows by their place in it, and others whose payloads will be compared."""
+    """A piece with some of its rows, and those whose payloads are to be compared."""
 
     piece: Piece
-    rows: Numbers
-    compared: Numbers
+    rows: Mask
+    compared: Mask
 
 
 @dataclass(frozen=True)
@@ -56,26 +58,24 @@ class Source:
     def read(self, files: Iterable[FileScanTask], columns: Sequence[str]) -> pa.Table:
         return self.files.read(files, columns, self.where)
 
-    def files_of(self, part: Part) -> Iterator[tuple[pa.Table, Numbers, Numbers]]:
-        """The files of a part one by one, with the places of the part's rows in them."""
+    def files_of(self, part: Part) -> Iterator[tuple[pa.Table, slice]]:
+        """The files of a piece one by one, and which rows of the piece they are."""
         start = 0
         for file in part.piece.files:
             found = self.read([file], _RAW)
-            stop = start + len(found)
-            here = (each[(each >= start) & (each < stop)] - start for each in (part.rows, part.compared))
-            yield found, *here
-            start = stop
+            yield found, slice(start, start + len(found))
+            start += len(found)
 
-    def but(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part's piece without those of the part."""
-        for found, left_out, _ in self.files_of(part):
-            yield from _without(found, left_out)
+    def rows_of(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        for found, here in self.files_of(part):
+            yield from _chosen(found, part.rows, here)
 
 
-def _without(found: pa.Table, left_out: Numbers) -> list[pa.RecordBatch]:
-    keep = np.ones(len(found), dtype=np.bool_)
-    keep[left_out] = False
-    return (found.filter(pa.array(keep)) if len(left_out) else found).to_batches()
+def _chosen(found: pa.Table, rows: Mask, here: slice) -> list[pa.RecordBatch]:
+    """The marked rows of a file, each with its place in the piece."""
+    placed = found.append_column(_PLACE, pa.array(np.arange(here.start, here.stop)))
+    return (placed if rows[here].all() else placed.filter(pa.array(rows[here]))).to_batches()
 
 
 @contextmanager
@@ -100,8 +100,8 @@ def digests(source: Source, part: Part) -> Hashed:
     return _digests(texts(source, part))
 
 
-def _texts(found: pa.Table, rows: Numbers) -> list[bytes]:
-    said: list[bytes] = found["json_payload"].take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
+def _texts(found: pa.Table, rows: Mask) -> list[bytes]:
+    said: list[bytes] = found["json_payload"].filter(pa.array(rows)).cast(pa.large_binary()).to_pylist()
     return said
 
 
@@ -110,53 +110,91 @@ def _digests(said: Sequence[bytes]) -> Hashed:
     return np.fromiter((int.from_bytes(digest) for digest in each), np.uint64, len(said))
 
 
-class Discovery(NamedTuple):
-    """What a piece holds: its payloads in grouped rows, digests of the competing ones, the broken messages in files."""
+def learn(source: Source, shape: TableShape, part: Part) -> Findings:
+    """What the first rows of a part hold."""
+    survey = Survey(shape.known)
+    found, here = next(source.files_of(part))
+    sample = pa.Table.from_batches(_chosen(found, part.rows, here)).slice(length=SAMPLE)
+    for _ in payloads.take_apart(sample.to_batches(), shape, survey):
+        pass
+    return survey.findings()
 
-    summary: list[Mapping[str, Any]]
-    digests: Hashed
-    broken: pa.Table
+
+@dataclass(frozen=True)
+class Targets:
+    """Where rows and broken messages of a plan are written to."""
+
+    rows: TableFiles
+    errors: TableFiles
+    plan: BatchPlan
+
+
+class Taken(NamedTuple):
+    """What became of a part: rows and broken messages in files, places of those set aside, and what was seen."""
+
     files: list[DataFile]
+    error_files: list[DataFile]
+    broken: pa.Table
+    codes: list[str]
+    set_aside: Numbers
+    digests: Hashed
+    findings: Findings
 
 
-def discover(source: Source, errors: TableFiles, known: KnownShape, plan: BatchPlan, part: Part) -> Discovery:
-    """One pass over the payloads of a piece before any row is written."""
-    compared: list[bytes] = []
+@dataclass
+class _Written:
+    """Rows on their way into files."""
 
-    def fresh() -> Iterator[pa.RecordBatch]:
-        for rows, left_out, competing in source.files_of(part):
-            compared.extend(_texts(rows, competing))
-            yield from _without(rows, left_out)
+    target: TableFiles
+    files: list[DataFile] = field(default_factory=list)
+    held: list[pa.RecordBatch] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self.held.append(rows)
+        self.size += rows.nbytes
+        if self.size > WRITTEN_AT_ONCE:
+            self.finish()
+
+    def finish(self) -> list[DataFile]:
+        if self.held:
+            self.files += self.target.write(pa.Table.from_batches(self.held))
+        self.held, self.size = [], 0
+        return self.files
+
+
+def take_apart(source: Source, targets: Targets, shape: TableShape, part: Part) -> Taken:
+    """One pass over the payloads of a part."""
+    survey, written = Survey(shape.known), _Written(targets.rows)
+    compared: list[Hashed] = [np.empty(0, np.uint64)]
+    set_aside: list[Numbers] = [np.empty(0, np.int64)]
+    broken: list[pa.RecordBatch] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for found, here in source.files_of(part):
+            compared.append(_digests(_texts(found, part.compared[here])))
+            yield from _chosen(found, part.rows, here)
 
     with _no_garbage_collection():
-        found = pa.Table.from_batches(payloads.discover(fresh(), known), schema=payloads.DISCOVERY)
-    summary = found.group_by(_SUMMARY).aggregate([([], "count_all"), ("nonsense_periods", "sum")])
-    faults = found.filter(found["code"].is_valid())
-    return Discovery(
-        summary.rename_columns([*_SUMMARY, "rows", "nonsense"]).to_pylist(),
-        _digests(compared),
+        for taken in payloads.take_apart(rows(), shape, survey):
+            written.add(taken.rows)
+            broken.append(taken.faults)
+            set_aside.append(taken.set_aside[_PLACE].to_numpy())
+    faults = pa.Table.from_batches(broken, schema=FAULTS)
+    return Taken(
+        written.finish(),
+        targets.errors.write(parse_errors.rows(faults, targets.plan)),
         faults.select(IDENTITY),
-        errors.write(parse_errors.rows(faults, plan)),
+        faults["code"].to_pylist(),
+        np.concatenate(set_aside),
+        np.concatenate(compared),
+        survey.findings(),
     )
 
 
-def flatten(source: Source, target: TableFiles, shape: TableShape, part: Part) -> list[DataFile]:
-    """Files with the rows of the Standardized table."""
-    files: list[DataFile] = []
-    held: list[pa.RecordBatch] = []
-    size = 0
-    with _no_garbage_collection():
-        for batch in payloads.flatten(source.but(part), shape):
-            held.append(batch)
-            size += batch.nbytes
-            if size > WRITTEN_AT_ONCE:
-                files += target.write(pa.Table.from_batches(held))
-                held, size = [], 0
-    return files + target.write(pa.Table.from_batches(held, schema=shape.schema))
-
-
 def versions(source: Source, shape: TableShape, columns: Sequence[str], part: Part) -> pa.Table:
-    """Some columns of the rows of the Standardized table."""
-    schema = pa.schema([shape.schema.field(name) for name in columns])
-    rows = (batch.select(columns) for batch in payloads.flatten(source.but(part), shape))
+    """Some columns of the rows of the Standardized table, which may lack columns yet."""
+    any_row = shape.of_any_row()
+    schema = pa.schema([any_row.schema.field(name) for name in columns])
+    rows = (batch.select(columns) for batch in payloads.flatten(source.rows_of(part), any_row))
     return pa.Table.from_batches(rows, schema=schema)

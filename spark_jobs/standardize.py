@@ -21,7 +21,7 @@ from lean_ops.tables import TableSpec
 from spark_jobs.entry import main
 from spark_jobs.evolution import Evolution
 from spark_jobs.messages import DRIVER_ROWS, Messages
-from spark_jobs.transforms.discovery import Discovered
+from spark_jobs.transforms.discovery import NOTHING, Discovered
 from spark_jobs.work import OpenBatch, Ports, ReadsSnapshots, Staged
 
 
@@ -55,18 +55,25 @@ class Standardize(ReadsSnapshots):
         with steps("find_duplicates"):
             evolution = Evolution.of(ports.catalog, batch.plan, batch.columns)
             messages = Messages.of(spark, ports.catalog, batch, self.driver_rows)
-        with steps("discover"):
-            found = messages.discover(evolution.known)
+        if batch.plan.settings.standardized_lifo == "batch":
+            with steps("find_superseded"):
+                messages.find_superseded(evolution.shape(NOTHING))
+        learned = NOTHING
+        if evolution.is_blank:
+            with steps("learn"):
+                learned = messages.learn(evolution.shape(NOTHING))
+                evolution = evolution.evolved(ports.catalog, learned)
+        with steps("take_apart"):
+            found = messages.take_apart(evolution.shape(learned))
         with steps("evolve"):
             evolution = evolution.evolved(ports.catalog, found)
+        with steps("take_rest"):
+            messages.take_rest(evolution.shape(found))
         with steps("write_errors"):
             if found.faults:
                 messages.write_faults()
-        if batch.plan.settings.standardized_lifo == "batch":
-            with steps("find_superseded"):
-                messages.find_superseded(evolution.shape(found))
         with steps("write_rows"):
-            messages.write_rows(evolution.shape(found))
+            messages.write_rows()
         with steps("audit"):
             (snapshot,) = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)

@@ -24,7 +24,7 @@ MAX_DEPTH: Final = 200
 MAX_REPEATED: Final = 64_000_000
 
 _WHITE_SPACE = b" \t\n\r"
-_KINDS: dict[str, Kind] = {"[": "array", "t": "boolean", "f": "boolean"}
+_KINDS: dict[str, Kind] = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean"}
 _BRACKETS = b"[]{}"
 _NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -103,6 +103,11 @@ def is_too_deep(source: bytes) -> bool:
     return False
 
 
+def kind_of(first: str) -> Kind:
+    """The kind of a value that is not null, by the first character of its source."""
+    return _KINDS.get(first, "number")
+
+
 def string_text(value: str) -> str:
     """The text of a sound JSON string."""
     return _string(value) if "\\" in value else value[1:-1]
@@ -131,7 +136,7 @@ def _walk(source: bytes) -> dict[str, Leaf] | ParseFault:
                 else:
                     found[path] = Leaf("object", "{}")
             elif first != "n":
-                found[path] = Leaf(_KINDS.get(first, "number"), value)
+                found[path] = Leaf(kind_of(first), value)
     return found
 
 

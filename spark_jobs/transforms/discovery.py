@@ -1,37 +1,36 @@
-"""One pass over the payloads of a batch before anything is written: what is broken, what is new."""
+"""What was seen in the payloads of a batch: by all its tasks together."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from lean_ops.payload.flatten import Kind
+from lean_ops.payload.survey import Findings
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """What the pass found: kinds of values by path, and how many payloads are broken in which way."""
+    """Kinds of values by path, and how many payloads are broken in which way."""
 
-    kinds: Mapping[str, frozenset[Kind]]
-    overflow: bool
-    nonsense_periods: int
-    faults: Mapping[str, int]
+    kinds: Mapping[str, frozenset[Kind]] = field(default_factory=dict)
+    overflow: bool = False
+    nonsense_periods: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
 
 
-def summarize(rows: Iterable[Mapping[str, Any]]) -> Discovered:
-    """The rows of a discovery in numbers, whether they come one by one or grouped."""
+NOTHING = Discovered()
+
+
+def summarize(findings: Iterable[Findings], faults: Iterable[str] = ()) -> Discovered:
+    """What the tasks found, and the codes of the broken payloads."""
     kinds: dict[str, set[Kind]] = defaultdict(set)
-    faults: Counter[str] = Counter()
     overflow, nonsense = False, 0
-    for row in rows:
-        if row["code"] is not None:
-            faults[row["code"]] += row["rows"]
-        elif row["path"] is not None:
-            kinds[row["path"]].add(row["kind"])
-        else:
-            overflow = overflow or row["overflow"]
-            nonsense += row["nonsense"]
-    frozen = {path: frozenset(found) for path, found in kinds.items()}
-    return Discovered(frozen, overflow, nonsense, dict(faults))
+    for found in findings:
+        for path, each in found.kinds.items():
+            kinds[path] |= each
+        overflow |= found.overflow
+        nonsense += found.nonsense_periods
+    frozen = {path: frozenset(each) for path, each in kinds.items()}
+    return Discovered(frozen, overflow, nonsense, Counter(faults))

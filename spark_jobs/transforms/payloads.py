@@ -1,15 +1,14 @@
-"""Payloads in Arrow batches: `discover` finds what is new or broken, `flatten` makes the Standardized rows.
+"""Payloads in Arrow batches taken apart: the rows of the Standardized table, and what cannot be one, or not yet.
 
-Both are meant for `mapInArrow` (bind the shape with `functools.partial`), and run without Spark. Batches are cut
-into chunks bounded in rows, cells and bytes, so that neither wide tables nor huge texts decide how much memory
-a task takes. Envelope columns and broken payloads pass as they are, never through Python.
+Batches are cut into chunks bounded in rows, cells and bytes, so that neither wide tables nor huge texts decide how
+much memory a task takes. Envelope columns and broken payloads pass as they are, never through Python.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,10 +18,8 @@ import pyarrow.compute as pc
 from lean_ops.errors import LeanOpsError
 from lean_ops.payload.columns import ENVELOPE, OVERFLOW
 from lean_ops.payload.flatten import Kind, ParseFault
-from lean_ops.payload.mould import Mould
 from lean_ops.payload.periods import is_period, month
-from lean_ops.payload.survey import Findings, KnownShape, Survey
-from lean_ops.payload.tabulate import Texts, tabulate
+from lean_ops.payload.survey import KnownShape, Survey, Texts
 
 CHUNK_ROWS = 2_000
 CHUNK_CELLS = 500_000
@@ -39,17 +36,12 @@ _ENVELOPE = pa.schema(
     ]
 )
 _IDENTIFYING = ("message_id", "publish_time", "ingestion_ts", "idempotency_key")
-# One schema for three sorts of rows: a fault has a code, a leaf has a path, the totals have a count.
-DISCOVERY = pa.schema(
+FAULTS = pa.schema(
     [
         *(_ENVELOPE.field(name) for name in _IDENTIFYING),
         ("json_payload", _TEXT),
         ("code", _TEXT),
         ("detail", _TEXT),
-        ("path", _TEXT),
-        ("kind", _TEXT),
-        ("overflow", pa.bool_()),
-        ("nonsense_periods", pa.int64()),
     ]
 )
 _NOT_UTF8 = b"\xff"
@@ -65,37 +57,63 @@ class TableColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class TableShape:
-    """The columns of the Standardized table in its order, and where the payload holds the keys."""
+    """The columns of the Standardized table in its order, and where the payload holds the keys.
+
+    So many new paths (`room`) may become columns yet.
+    """
 
     columns: tuple[TableColumn, ...]
     idempotency_path: str | None = None
     period_path: str | None = None
+    room: int = 0
 
     @property
     def schema(self) -> pa.Schema:
         types = {field.name: field.type for field in _ENVELOPE}
         return pa.schema([(column.name, types.get(column.name, _TEXT)) for column in self.columns])
 
+    @property
+    def known(self) -> KnownShape:
+        return KnownShape(
+            tuple((column.path, column.kinds) for column in self.columns if column.path is not None),
+            self.room,
+            any(column.name == OVERFLOW for column in self.columns),
+            self.idempotency_path,
+            self.period_path,
+        )
 
-def discover(batches: Iterator[pa.RecordBatch], known: KnownShape) -> Iterator[pa.RecordBatch]:
-    """The broken payloads with their faults; then, once per task, the leaves that were seen."""
-    survey = Survey(known)
+    def of_any_row(self) -> TableShape:
+        """A shape that has a place for every leaf, without another column for any."""
+        overflow = () if self.known.overflow else (TableColumn(OVERFLOW),)
+        return replace(self, columns=(*self.columns, *overflow), room=0)
+
+
+class Taken(NamedTuple):
+    """What became of some messages: rows of the table, faults, or set aside until the table has their columns."""
+
+    rows: pa.RecordBatch
+    faults: pa.RecordBatch
+    set_aside: pa.RecordBatch
+
+
+def take_apart(batches: Iterable[pa.RecordBatch], shape: TableShape, survey: Survey) -> Iterator[Taken]:
+    """Every message ends in one of the three; the survey remembers what was seen."""
     for batch in batches:
-        for chunk, payloads in _chunks(batch, width=len(known.kinds)):
-            faults = survey.read(payloads)
-            if faults:
-                yield _fault_rows(chunk, faults)
-    yield _finding_rows(survey.findings())
+        for chunk, payloads in _chunks(batch, width=len(shape.columns)):
+            texts = survey.read(payloads)
+            yield Taken(
+                _table_rows(chunk, texts, shape),
+                _fault_rows(chunk, texts.faults),
+                chunk.take(pa.array(sorted(texts.set_aside), pa.int64())),
+            )
 
 
-def flatten(batches: Iterator[pa.RecordBatch], shape: TableShape) -> Iterator[pa.RecordBatch]:
-    """The rows of the Standardized table; rows with a broken payload are left out."""
-    paths = {column.path: column.kinds for column in shape.columns if column.path is not None}
-    keys = {path for path in (shape.idempotency_path, shape.period_path) if path is not None}
-    mould = Mould(paths, exact=True)
-    for batch in batches:
-        for chunk, payloads in _chunks(batch, width=len(paths)):
-            yield _table_rows(chunk, tabulate(payloads, mould, paths.keys(), keys), shape)
+def flatten(batches: Iterable[pa.RecordBatch], shape: TableShape) -> Iterator[pa.RecordBatch]:
+    """The rows of a table that does not grow; those with a broken payload are left out."""
+    for taken in take_apart(batches, shape, Survey(shape.known)):
+        if len(taken.set_aside):
+            raise LeanOpsError("the table has no _overflow column, and the payloads need one")
+        yield taken.rows
 
 
 def _table_rows(chunk: pa.RecordBatch, texts: Texts, shape: TableShape) -> pa.RecordBatch:
@@ -104,8 +122,6 @@ def _table_rows(chunk: pa.RecordBatch, texts: Texts, shape: TableShape) -> pa.Re
         "period_reference": _period_reference(chunk, texts, shape.period_path),
         OVERFLOW: pa.array(texts.overflow, _TEXT),
     }
-    if OVERFLOW not in shape.schema.names and texts.has_overflow:
-        raise LeanOpsError("the table has no _overflow column, and the payloads need one")
     arrays = []
     for column, field in zip(shape.columns, shape.schema, strict=True):
         if column.path is not None:
@@ -117,7 +133,8 @@ def _table_rows(chunk: pa.RecordBatch, texts: Texts, shape: TableShape) -> pa.Re
         else:
             arrays.append(pa.nulls(len(chunk), field.type))  # somebody's own column, not of the payload
     rows = pa.record_batch(arrays, schema=shape.schema)
-    return rows.filter(_all_but(texts.faults, len(chunk))) if texts.faults else rows
+    gone = texts.faults.keys() | texts.set_aside
+    return rows.filter(pa.array([row not in gone for row in range(len(chunk))])) if gone else rows
 
 
 def _idempotency_key(chunk: pa.RecordBatch, texts: Texts, path: str | None) -> pa.Array:
@@ -151,41 +168,14 @@ def _unless_empty(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, _TEXT), texts)
 
 
-def _all_but(rows: dict[int, ParseFault], length: int) -> pa.Array:
-    return pa.array([row not in rows for row in range(length)])
-
-
-def _fault_rows(chunk: pa.RecordBatch, faults: list[tuple[int, ParseFault]]) -> pa.RecordBatch:
-    rows = chunk.take(pa.array([row for row, _ in faults]))
-    return _discovery(
-        len(faults),
-        {name: rows.column(name) for name in (*_IDENTIFYING, "json_payload")}
-        | {
-            "code": pa.array([fault.code.value for _, fault in faults]),
-            "detail": pa.array([fault.detail for _, fault in faults]),
-        },
+def _fault_rows(chunk: pa.RecordBatch, faults: Mapping[int, ParseFault]) -> pa.RecordBatch:
+    rows = chunk.take(pa.array(list(faults), pa.int64()))
+    columns = [rows.column(name) for name in (*_IDENTIFYING, "json_payload")]
+    columns += [pa.array([fault.code.value for fault in faults.values()], _TEXT)]
+    columns += [pa.array([fault.detail for fault in faults.values()], _TEXT)]
+    return pa.record_batch(
+        [column.cast(field.type) for column, field in zip(columns, FAULTS, strict=True)], FAULTS
     )
-
-
-def _finding_rows(found: Findings) -> pa.RecordBatch:
-    leaves = [(path, kind) for path, kinds in sorted(found.kinds.items()) for kind in sorted(kinds)]
-    return _discovery(
-        len(leaves) + 1,
-        {
-            "path": pa.array([*(path for path, _ in leaves), None], _TEXT),
-            "kind": pa.array([*(kind for _, kind in leaves), None], _TEXT),
-            "overflow": pa.array([None] * len(leaves) + [found.overflow]),
-            "nonsense_periods": pa.array([None] * len(leaves) + [found.nonsense_periods]),
-        },
-    )
-
-
-def _discovery(length: int, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    arrays = [
-        columns[field.name].cast(field.type) if field.name in columns else pa.nulls(length, field.type)
-        for field in DISCOVERY
-    ]
-    return pa.record_batch(arrays, schema=DISCOVERY)
 
 
 def _chunks(batch: pa.RecordBatch, width: int) -> Iterator[tuple[pa.RecordBatch, list[bytes | None]]]:

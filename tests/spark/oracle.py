@@ -113,18 +113,22 @@ class Oracle:
                 faults[message.identity] = Fault(*message[2:], found)
                 continue
             leaves = {path: text for path, (_, text) in found.items()}
-            for path, (kind, _) in found.items():
-                kinds[path].add(kind)
             period = leaves.get(self.rules.period_path or "")
-            nonsense += period is not None and not is_month(period)
             rows[message.identity] = Row(
                 message.ingestion_ts,
                 message.idempotency_key or leaves.get(self.rules.key_path or "") or None,
                 period if period is not None and is_month(period) else f"{message.published:%Y-%m}",
                 leaves,
             )
-        self._learn(kinds)
         kept = latest(rows) if self.rules.lifo else rows
+        for message in fresh:
+            if message.identity in kept:
+                found = _judge(message.json_payload)
+                assert not isinstance(found, str)
+                for path, (kind, text) in found.items():
+                    kinds[path].add(kind)
+                    nonsense += path == self.rules.period_path and not is_month(text)
+        self._learn(kinds)
         self.rows |= kept
         self.faults |= faults
         return {

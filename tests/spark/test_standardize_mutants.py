@@ -15,29 +15,32 @@ from lean_ops.aws.verification import Verifier
 from lean_ops.batch.accounting import Books, UnbalancedError
 from lean_ops.errors import RetryableError
 from lean_ops.payload.flatten import FaultCode, ParseFault
+from lean_ops.payload.survey import Survey
 from spark_jobs import parse_errors, versions
 from spark_jobs.messages import Messages
 from spark_jobs.protocol import HeldError
 from spark_jobs.transforms import payloads
+from spark_jobs.transforms.payloads import Taken
 from tests.spark.streams import RULES, Stream
 from tests.spark.world import World, WorldOf, check
 
 pytestmark = pytest.mark.spark
 
-Batches = Iterator[pa.RecordBatch]
-flatten, discover, append = payloads.flatten, payloads.discover, table_files.append
+take_apart, append = payloads.take_apart, table_files.append
 sound_messages = Messages.of
 LIFO = RULES._replace(lifo=True)
 
 
-def reshaped(change: Callable[[pa.Table], pa.Table]) -> Callable[..., Batches]:
-    """`flatten`, with something done to its rows."""
+def reshaped(change: Callable[[pa.Table], pa.Table]) -> tuple[Any, str, Any]:
+    """The payloads are taken apart, and something is done to the rows."""
 
-    def mutant(batches: Batches, shape: payloads.TableShape) -> Batches:
-        rows = pa.Table.from_batches(flatten(batches, shape), schema=shape.schema)
-        return iter(change(rows).combine_chunks().to_batches())
+    def mutant(*arguments: Any) -> Iterator[Taken]:
+        for taken in take_apart(*arguments):
+            rows = pa.Table.from_batches([taken.rows])
+            changed = change(rows).combine_chunks().to_batches() if len(rows) > 1 else [taken.rows]
+            yield taken._replace(rows=changed[0] if changed else taken.rows.slice(0, 0))
 
-    return mutant
+    return payloads, "take_apart", mutant
 
 
 def swapped_ids(rows: pa.Table) -> pa.Table:
@@ -61,16 +64,28 @@ def one_for_another(rows: pa.Table) -> pa.Table:
     return pa.concat_tables([rows.slice(1), rows.slice(1, 1)])
 
 
+def hasty(batches: Iterator[pa.RecordBatch], shape: payloads.TableShape, survey: Survey) -> Iterator[Taken]:
+    """Everybody becomes a row at once, and some of them again later."""
+    read, any_row = list(batches), shape.of_any_row()
+    everybody = take_apart(read, any_row, Survey(any_row.known))
+    for taken, all_ in zip(take_apart(read, shape, survey), everybody, strict=True):
+        yield taken._replace(rows=all_.rows.select(shape.schema.names))
+
+
 ON_THE_DRIVER = {
-    "a row is lost": (payloads, "flatten", reshaped(lambda rows: rows.slice(1))),
-    "all rows are lost": (payloads, "flatten", reshaped(lambda rows: rows.slice(0, 0))),
-    "a row comes twice": (payloads, "flatten", reshaped(doubled)),
-    "a row comes twice, another is lost": (payloads, "flatten", reshaped(one_for_another)),
-    "two rows swap their ids": (payloads, "flatten", reshaped(swapped_ids)),
-    "a row has an id that nobody sent": (
-        payloads, "flatten", reshaped(lambda rows: renamed(rows, ["nobody's", *rows["message_id"].to_pylist()[1:]])),
+    "a row is lost": reshaped(lambda rows: rows.slice(1)),
+    "all rows are lost": reshaped(lambda rows: rows.slice(0, 0)),
+    "a row comes twice": reshaped(doubled),
+    "a row comes twice, another is lost": reshaped(one_for_another),
+    "two rows swap their ids": reshaped(swapped_ids),
+    "a row has an id that nobody sent": reshaped(
+        lambda rows: renamed(rows, ["nobody's", *rows["message_id"].to_pylist()[1:]])
     ),
-}  # fmt: skip
+}
+SET_ASIDE = {
+    "lost": (Messages, "take_rest", lambda *_: None),
+    "written at once, and again": (payloads, "take_apart", hasty),
+}
 
 
 def judged(change: Callable[[Messages], None]) -> tuple[Any, str, Any]:
@@ -85,19 +100,19 @@ def judged(change: Callable[[Messages], None]) -> tuple[Any, str, Any]:
 
 
 def forgetful(messages: Messages) -> None:
-    messages.left_out &= ~messages.known
+    messages.wanted |= messages.known
 
 
 def trusting(messages: Messages) -> None:
-    messages.left_out &= messages.known
+    messages.wanted |= ~messages.known
 
 
 def greedy(messages: Messages) -> None:
-    messages.left_out[messages.left_out.argmin()] = True
+    messages.wanted[messages.wanted.argmax()] = False
 
 
 def wary(messages: Messages) -> None:
-    messages.left_out[:] = True
+    messages.wanted[:] = False
 
 
 def appending(change: Callable[[list[DataFile]], list[DataFile]]) -> tuple[Any, str, Any]:
@@ -150,6 +165,17 @@ def test_a_small_batch_that_does_not_balance_is_not_published(
     waiting: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     run_mutant(waiting, monkeypatch, ON_THE_DRIVER[name])
+
+
+@pytest.mark.parametrize("name", SET_ASIDE)
+def test_who_waits_for_a_column_is_neither_lost_nor_doubled(
+    world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    world, stream = world_of(), Stream(59)
+    world.append(stream.take(20))
+    world.catch_up()
+    world.append([message._replace(json_payload='{"nobody saw this":1}') for message in stream.take(5)])
+    run_mutant(world, monkeypatch, SET_ASIDE[name])
 
 
 @WAYS
@@ -206,14 +232,15 @@ def test_an_error_that_is_written_twice_is_noticed(
 def test_a_message_that_is_both_sound_and_faulty_is_noticed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def suspicious(batches: Batches, known: Any) -> Batches:
-        together = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        yield from discover(iter(together), known)
-        yield payloads._fault_rows(together[0], [(0, ParseFault(FaultCode.MALFORMED, "so it seems"))])
+    def suspicious(batches: Iterator[pa.RecordBatch], *others: Any) -> Iterator[Taken]:
+        seems = {0: ParseFault(FaultCode.MALFORMED, "so it seems")}
+        for batch in batches:
+            for taken in take_apart([batch], *others):
+                yield taken._replace(faults=payloads._fault_rows(batch, seems))
 
     world = world_of()
     world.append(Stream(53).take(1))
-    run_mutant(world, monkeypatch, (payloads, "discover", suspicious))
+    run_mutant(world, monkeypatch, (payloads, "take_apart", suspicious))
 
 
 @WAYS
@@ -255,8 +282,7 @@ def test_a_changed_value_is_found_by_a_deep_verify(
 
     def altered(rows: pa.Table) -> pa.Table:
         index, column = rows.schema.get_field_index("id"), rows["id"].to_pylist()
-        first = next(row for row, text in enumerate(column) if text is not None)
-        column[first] += "0"
+        column = [None if text is None else f"{text}0" for text in column]
         return rows.set_column(
             index, rows.schema.field(index), pa.array(column, rows.schema.field(index).type)
         )
@@ -264,7 +290,7 @@ def test_a_changed_value_is_found_by_a_deep_verify(
     world = world_of()
     world.append(Stream(56).take(60))
     with monkeypatch.context() as patch:
-        patch.setattr(payloads, "flatten", reshaped(altered))
+        patch.setattr(*reshaped(altered))
         world.catch_up()
     verifier = Verifier(world.lake.runtime, world.topic)
     assert all(each.passed for each in verifier.verify(sample=0).checks)

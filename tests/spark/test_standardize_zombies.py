@@ -234,5 +234,5 @@ def test_a_column_that_somebody_else_named_meanwhile_is_never_given_a_second_pat
     with world.lake.catalog.load_table(naming.standardized_table(world.name)).update_schema() as update:
         update.add_column("x_y", StringType(), doc="x.y")
     with pytest.raises(RetryableError, match="columns"):
-        evolution.evolved(world.lake.catalog, Discovered({"x_y": frozenset({"string"})}, False, 0, {}))
+        evolution.evolved(world.lake.catalog, Discovered({"x_y": frozenset({"string"})}))
     assert {field.doc for field in world.standardized.schema().fields if field.name == "x_y"} == {"x.y"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 from lean_ops.errors import LeanOpsError
 from lean_ops.payload.columns import ENVELOPE, OVERFLOW, extend, registry
 from lean_ops.payload.flatten import ParseFault, leaves
-from lean_ops.payload.survey import KnownShape
+from lean_ops.payload.survey import Survey
 from spark_jobs.transforms import payloads
-from spark_jobs.transforms.payloads import DISCOVERY, TableColumn, TableShape, discover, flatten
+from spark_jobs.transforms.payloads import FAULTS, TableColumn, TableShape, flatten, take_apart
 from tests.json_texts import ALIKE_DOCUMENTS, damaged
 
 PUBLISHED = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -66,9 +67,9 @@ def flattened(batch: pa.RecordBatch, of: TableShape) -> list[dict[str, Any]]:
     return rows(flatten(iter([batch]), of), of.schema)
 
 
-def discovered(batch: pa.RecordBatch, known: KnownShape) -> list[dict[str, Any]]:
-    """The rows of a discovery, without the columns that are empty in them."""
-    found = rows(discover(iter([batch]), known), DISCOVERY)
+def broken(batch: pa.RecordBatch, of: TableShape) -> list[dict[str, Any]]:
+    """The faults, without the columns that are empty in them."""
+    found = rows((taken.faults for taken in take_apart([batch], of, Survey(of.known))), FAULTS)
     return [{name: value for name, value in row.items() if value is not None} for row in found]
 
 
@@ -82,8 +83,7 @@ def test_every_row_is_flattened_or_reported_however_the_batches_are_cut(
         patch.setattr(payloads, "CHUNK_ROWS", most_rows)
         patch.setattr(payloads, "CHUNK_BYTES", most_bytes)
         table = {row["message_id"]: row for row in flattened(batch, of)}
-        found = discovered(batch, KnownShape(room=10))
-    faults = {row["message_id"]: row for row in found if "code" in row}
+        faults = {row["message_id"]: row for row in broken(batch, of)}
     for number, text in list(enumerate(texts))[offset:]:
         name, said = f"m{number}", leaves(text)
         if isinstance(said, ParseFault):
@@ -131,29 +131,22 @@ def test_small_and_large_texts_are_taken_alike(text_type: pa.DataType) -> None:
     at = batch.schema.get_field_index("json_payload")
     batch = batch.set_column(at, "json_payload", batch.column(at).cast(text_type))
     assert [row["a"] for row in flattened(batch, shape("a"))] == ["x"]
-    assert [row["code"] for row in discovered(batch, KnownShape(room=1)) if "code" in row] == [
-        "EMPTY",
-        "CUT_OFF",
-    ]
+    assert [row["code"] for row in broken(batch, shape("a"))] == ["EMPTY", "CUT_OFF"]
 
 
 def test_empty_batches_and_no_batches_give_no_rows() -> None:
     of = shape("a")
     assert flattened(raw([]), of) == []
     assert rows(flatten(iter([]), of), of.schema) == []
-    assert discovered(raw([]), KnownShape()) == [{"overflow": False, "nonsense_periods": 0}]
+    assert broken(raw([]), of) == []
 
 
-def test_leaves_are_reported_once_per_task_and_kind() -> None:
-    batch = raw(['{"a":1}', '{"a":"x","b":[]}', '{"a":2}'])
-    found = rows(discover(iter([batch, batch]), KnownShape((("a", ("number",)),), room=5)), DISCOVERY)
-    assert [(row["path"], row["kind"]) for row in found] == [
-        ("a", "number"),
-        ("a", "string"),
-        ("b", "array"),
-        (None, None),
-    ]
-    assert (found[-1]["overflow"], found[-1]["nonsense_periods"]) == (False, 0)
+def test_who_needs_a_column_that_may_come_is_set_aside_and_the_others_are_rows() -> None:
+    batch, of = raw(['{"a":1}', '{"a":2,"b":1}', "{", '{"a":3}', '{"b":2}']), replace(shape("a"), room=1)
+    (taken,) = take_apart([batch], of, Survey(of.known))
+    assert taken.rows["a"].to_pylist() == ["1", "3"]
+    assert taken.faults["message_id"].to_pylist() == ["m2"]
+    assert taken.set_aside.to_pylist() == [row for row in batch.to_pylist() if row["_pos"] in (1, 4)]
 
 
 def test_a_table_without_overflow_refuses_to_lose_anything() -> None:
@@ -187,8 +180,6 @@ def test_the_period_is_what_the_payload_says_if_it_is_a_month(columns: tuple[str
     of = shape(*columns, period_path="p")
     found = [row["period_reference"] for row in flattened(raw(texts), of)]
     assert found == ["2019-07", "2026-02", "2026-02", "2026-02", "2026-02"]
-    (totals,) = [row for row in discovered(raw(texts), KnownShape(period_path="p")) if "overflow" in row]
-    assert totals["nonsense_periods"] == 2
 
 
 def test_the_month_of_publication_is_that_of_utc() -> None:
@@ -209,13 +200,13 @@ def test_the_month_of_publication_is_that_of_utc() -> None:
 def test_bytes_that_are_no_utf_8_are_reported_as_they_are_and_harm_no_neighbour(bad: bytes) -> None:
     batch = raw(['{"a":"x"}', bad, '{"a":"é"}', None])
     assert [row["a"] for row in flattened(batch, shape("a"))] == ["x", "é"]
-    found = pa.Table.from_batches(discover(iter([batch]), KnownShape(room=1)))
-    assert found.column("code").to_pylist()[:2] == ["BAD_UNICODE", "EMPTY"]
-    assert found.column("json_payload").chunk(0).view(pa.large_binary())[0].as_py() == bad
+    (taken,) = take_apart([batch], shape("a"), Survey(shape("a").known))
+    assert taken.faults["code"].to_pylist() == ["BAD_UNICODE", "EMPTY"]
+    assert taken.faults["json_payload"].view(pa.large_binary())[0].as_py() == bad
 
 
 def test_shapes_travel_to_the_executors_and_are_values() -> None:
-    for each in (shape("a", period_path="p"), KnownShape((("a", ("string",)),), 3, "p")):
+    for each in (shape("a", period_path="p"), shape("a", period_path="p").known):
         assert pickle.loads(pickle.dumps(each)) == each  # noqa: S301 - our own bytes
         assert hash(each) == hash(pickle.loads(pickle.dumps(each)))  # noqa: S301
 

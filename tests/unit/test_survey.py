@@ -27,7 +27,8 @@ KNOWN = st.dictionaries(
 
 def read(shape: KnownShape, chunks: list[list[bytes | None]]) -> tuple[Findings, list[tuple[int, str]]]:
     survey = Survey(shape)
-    faults = [(number, fault.code.value) for chunk in chunks for number, fault in survey.read(chunk)]
+    read_ = [survey.read(chunk) for chunk in chunks]
+    faults = [(row, fault.code.value) for texts in read_ for row, fault in texts.faults.items()]
     return survey.findings(), faults
 
 
@@ -52,7 +53,7 @@ def expected(shape: KnownShape, payloads: list[bytes | None]) -> Findings:
 def test_the_findings_are_those_of_brute_force(
     chunks: list[list[bytes | None]], known: dict[str, tuple[Kind, ...]], room: int, period_path: str | None
 ) -> None:
-    shape = KnownShape(tuple(known.items()), room, period_path)
+    shape = KnownShape(tuple(known.items()), room, period_path=period_path)
     everything = [payload for chunk in chunks for payload in chunk]
     found, faults = read(shape, chunks)
     assert found == expected(shape, everything)
@@ -62,6 +63,52 @@ def test_the_findings_are_those_of_brute_force(
         for row, fault in enumerate(map(leaves, chunk))
         if isinstance(fault, ParseFault)
     ]
+
+
+@given(CHUNKS, KNOWN, st.integers(0, 4), st.booleans(), st.sampled_from([None, "a", "nowhere"]))
+def test_every_leaf_has_one_place_or_its_row_waits_for_a_column(
+    chunks: list[list[bytes | None]],
+    known: dict[str, tuple[Kind, ...]],
+    room: int,
+    overflow: bool,
+    key_path: str | None,
+) -> None:
+    survey = Survey(KnownShape(tuple(known.items()), room, overflow, key_path))
+    read_ = [(chunk, survey.read(chunk)) for chunk in chunks]
+    columns_to_come = survey.findings().kinds.keys() - known.keys()
+    for chunk, texts in read_:
+        for row, payload in enumerate(chunk):
+            found = leaves(payload)
+            if isinstance(found, ParseFault):
+                assert row in texts.faults
+                assert row not in texts.set_aside
+                continue
+            said = {path: leaf.text for path, leaf in found.items()}
+            assert {path: column[row] for path, column in texts.columns.items()} == {
+                path: said.get(path) for path in {*known, *([] if key_path is None else [key_path])}
+            }
+            rest = {path: text for path, text in said.items() if path not in known}
+            if row in texts.set_aside:
+                assert rest
+                assert room or not overflow
+            else:
+                assert json.loads(texts.overflow[row] or "{}") == rest
+                assert not rest.keys() & columns_to_come
+                assert overflow or not rest
+
+
+@given(CHUNKS, KNOWN)
+def test_a_survey_without_room_sets_nothing_aside(
+    chunks: list[list[bytes | None]], known: dict[str, tuple[Kind, ...]]
+) -> None:
+    survey = Survey(KnownShape(tuple(known.items()), 0, overflow=True))
+    assert not any(survey.read(chunk).set_aside for chunk in chunks)
+
+
+def test_a_key_without_a_column_is_found_and_still_kept_in_overflow() -> None:
+    texts = Survey(KnownShape((("c", ()),), overflow=True, key_path="a.b")).read([b'{"a":{"b":"x"}}'])
+    assert texts.columns == {"a.b": ["x"], "c": [None]}
+    assert texts.overflow == ['{"a.b":"x"}']
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import timedelta
+from operator import itemgetter
 
 import pytest
 
@@ -51,14 +52,16 @@ def test_history_does_not_slow_a_batch_down(bench: Bench) -> None:
     for rows in HISTORY:
         bench.history(rows - filled, offset=filled)
         filled = rows
-        rounds = []
+        rounds: list[tuple[float, dict[str, float]]] = []
         for number in range(ROUNDS):
             # On days of their own: not the day's history is to grow, but all the rest.
             start = START + timedelta(days=10 * len(fastest))
             bench.send(20_000, seed=number, offset=100_000_000 + rows + number * 100_000, start=start)
-            rounds.append(bench.standardize()[1])
-        fastest.append(min(rounds[1:]))
-        print(f"20,000 events against {rows:,} rows: {fastest[-1]:.2f} s")
+            result, taken = bench.standardize()
+            rounds.append((taken, result.seconds))
+        taken, steps = min(rounds[1:], key=itemgetter(0))
+        fastest.append(taken)
+        print(f"20,000 events against {rows:,} rows: {taken:.2f} s; {steps}")
     assert max(fastest) / fastest[0] <= GROWTH_LIMIT
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask
 
 from spark_jobs.batch_tables import BatchTables
+from spark_jobs.file_rows import Source
 from spark_jobs.identities import Hashed, Mask, Numbers
-from spark_jobs.payload_tasks import Part, Source, digests, texts
+from spark_jobs.payload_tasks import Part, digests, texts
 from spark_jobs.pieces import Piece, Run, cut
 from spark_jobs.transforms.identity import IDENTITY
 
@@ -42,9 +43,8 @@ class Arrivals:
     @classmethod
     def of(cls, tables: BatchTables, files: Iterable[FileScanTask], run: Run) -> Arrivals:
         source, pieces = Source.of(tables.raw, tables.days), cut(files, run.at_once)
-        read = [source.read(piece.files, _COLUMNS) for piece in pieces]
-        rows = pa.concat_tables([source.read((), _COLUMNS), *read])
-        return cls(source, run, pieces, rows, tuple(np.cumsum([0, *map(len, read)]).tolist()))
+        rows, bounds = source.gather(pieces, _COLUMNS)
+        return cls(source, run, pieces, rows, bounds)
 
     def parts(self, rows: Mask, compared: Mask | None = None) -> Iterator[Part]:
         """Every piece, with those of its rows that are marked."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -27,7 +28,7 @@ from spark_jobs.session import build_session
 from spark_jobs.transforms.days import published_on
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import TableColumn, TableShape, flatten
-from spark_jobs.transforms.validation import VIOLATIONS, Places, validated
+from spark_jobs.transforms.validation import Places, validated
 
 _VIOLATION = "array<struct<code:string,column:string,rule:string>>"
 _RECENT, _OPEN = "_recent", "_open"
@@ -88,7 +89,16 @@ def _shape(arguments: EffectArguments, contracts: Sequence[ContractSpec]) -> tup
 
 
 def _verdicts(rows: DataFrame, contract: ContractSpec, places: Places, name: str) -> DataFrame:
-    return validated(rows, contract, places).select(*IDENTITY, F.col(VIOLATIONS).alias(name))
+    """The violations of each row under a contract, NULL where there are none."""
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            told = validated(table, contract, places).violations
+            yield from table.select(IDENTITY).append_column(name, told).to_batches()
+
+    schema = rows.select(*IDENTITY).schema.add(name, "string")
+    return rows.mapInArrow(judge, schema)
 
 
 def _counted(messages: DataFrame, found: DataFrame) -> ContractEffect:

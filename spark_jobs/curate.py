@@ -7,14 +7,16 @@ an open error; and Curated depends on the set of valid records only, not on thei
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.table import Table
-from pyspark.sql import DataFrame, SparkSession
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import FileScanTask, Table
+from pyspark.sql import SparkSession
 
 from lean_ops import naming, tables
 from lean_ops.aws import row_filters, rows
@@ -27,12 +29,11 @@ from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
-from spark_jobs import curation
-from spark_jobs.curation import DRIVER_ROWS
+from spark_jobs.curated_stage import DRIVER_ROWS, stage
+from spark_jobs.curation import Curation, RecordFiles
 from spark_jobs.entry import main
-from spark_jobs.iceberg import IcebergTable
-from spark_jobs.records import Curation
-from spark_jobs.transforms.days import slice_of
+from spark_jobs.file_rows import Source
+from spark_jobs.identities import Mask
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
 
 
@@ -81,13 +82,13 @@ class Curate(ReadsSnapshots):
         """The attempts at the records of a batch."""
         return ErrorLog(catalog, plan, days)
 
-    def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Curation:
+    def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports, origin: RecordFiles) -> Curation:
         """The batch under its contract and its key."""
         contract = self.contract(batch.plan)
         personal = any(column.pii for column in contract.payload_columns)
         key = ports.secrets.pii_key(batch.plan.pii_key_id) if personal else None
         errors = self.errors(batch.plan, batch.days, ports.catalog)
-        return Curation(spark, batch, ports, contract, key, errors)
+        return Curation(spark, batch, ports, contract, key, errors, origin)
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         plan = batch.plan
@@ -97,37 +98,37 @@ class Curate(ReadsSnapshots):
                 verdict.check(plan.settings.quality, topic=plan.topic, batch_id=plan.batch_id)
             return verdict.alerts(plan.settings.quality, plan.topic)
 
-        source = Appended(batch.source, plan, ports.catalog.load_table(self.source), batch.days)
-        return curation.stage(self.curation(spark, batch, ports), source, judge, self.driver_rows)
+        origin = Appended(plan, ports.catalog.load_table(self.source), batch.days)
+        return stage(self.curation(spark, batch, ports, origin), judge, self.driver_rows)
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """Records of the range that had failed before and are valid now are open no longer."""
         log = self.errors(batch.plan, batch.days, ports.catalog)
-        log.resolve(lambda: _appended(batch.plan, batch.source, batch.days, IDENTITY))
+        log.resolve(lambda: Appended(batch.plan, batch.source, batch.days).identities())
 
 
 @dataclass(frozen=True)
 class Appended:
     """The records of a plan's range."""
 
-    source: IcebergTable
     plan: BatchPlan
     standardized: Table
     days: Sequence[date]
 
-    def frame(self) -> DataFrame:
+    @property
+    def where(self) -> BooleanExpression:
+        return row_filters.published_on(self.days)
+
+    def files(self) -> Iterator[FileScanTask]:
         plan = self.plan
-        if plan.start_snapshot is None:
-            return slice_of(self.source.at(plan.end_snapshot), plan)
-        return slice_of(self.source.between(plan.start_snapshot, plan.end_snapshot), plan)
+        return rows.files(self.standardized, plan.start_snapshot, plan.end_snapshot, self.where)
 
-    def table(self, columns: Sequence[str]) -> pa.Table:
-        return _appended(self.plan, self.standardized, self.days, columns)
+    def own(self, found: pa.Table) -> Mask:
+        """All of them."""
+        return np.ones(len(found), np.bool_)
 
-
-def _appended(plan: BatchPlan, source: Table, days: Sequence[date], columns: Sequence[str]) -> pa.Table:
-    where = row_filters.published_on(days)
-    return rows.appended(source, plan.start_snapshot, plan.end_snapshot, columns, where)
+    def identities(self) -> pa.Table:
+        return Source.of(self.standardized, self.where).read(self.files(), IDENTITY)
 
 
 def curate(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> Curate:

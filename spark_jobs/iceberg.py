@@ -6,7 +6,7 @@ each session caches tables of its own. Both lose or double rows without an error
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from lean_ops import naming
+from lean_ops.aws.position_deletes import PATH_ID, DeleteFile
 from lean_ops.errors import RetryableError
 
 BRANCH_PREFIX = "batch_"
@@ -68,16 +69,8 @@ class IcebergTable:
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
-        return self._reader(versionAsOf=str(snapshot))
-
-    def between(self, start: int, end: int) -> DataFrame:
-        """What was appended after `start` up to and including `end`; the same snapshot twice means nothing."""
-        if start == end:
-            return self.at(end).limit(0)
-        return self._reader(**{"start-snapshot-id": str(start), "end-snapshot-id": str(end)})
-
-    def _reader(self, **options: str) -> DataFrame:
-        return self._spark.read.format("iceberg").options(**options).load(f"{naming.CATALOG}.{self.name}")
+        reader = self._spark.read.format("iceberg").option("versionAsOf", str(snapshot))
+        return reader.load(f"{naming.CATALOG}.{self.name}")
 
     def open_branch(self, branch: str, head: int) -> None:
         """Start a branch at a snapshot. Branches that dead batches left behind go in the same commit."""
@@ -88,42 +81,27 @@ class IcebergTable:
                 change = change.removeBranch(stale)
             change.createBranch(branch, head).commit()
 
-    def append(
-        self, frame: DataFrame, token: Mapping[str, str], *, branch: str = "main", **options: str
-    ) -> None:
-        """Append to a branch; the token lands in the snapshot's summary, also when there are no rows."""
-        writer = frame.writeTo(f"{naming.CATALOG}.{self.name}.branch_{branch}").options(**options)
-        for key, value in token.items():
-            writer = writer.option(f"snapshot-property.{key}", value)
+    def delete_rows(self, files: Iterable[DeleteFile], branch: str) -> int:
+        """Let the rows that these files name leave a branch; returns its snapshot."""
         with self._races():
-            writer.append()
+            change = self._table.newRowDelta().toBranch(branch)
+            for file in files:
+                change = change.addDeletes(self._delete_file(file))
+            change.commit()
+        self.refresh()
+        return int(self._table.snapshot(branch).snapshotId())
 
-    def update(
-        self,
-        rows: DataFrame,
-        *,
-        branch: str,
-        on: Sequence[str],
-        among: Mapping[str, Sequence[str]],
-        cases: Mapping[str, Sequence[str]],
-    ) -> None:
-        """Update the rows that match `on`: per case (a column of `rows` that is true) the listed columns.
-
-        `among` names values of partition columns: without them all of history would be read.
-        """
-        pruned = (
-            f"t.`{name}` in ({', '.join(map(naming.sql_text, values))})" for name, values in among.items()
+    def _delete_file(self, file: DeleteFile) -> Any:
+        jvm = self._spark._jvm
+        # By the first and the last file that is named, readers know which files need not look into this one.
+        first, last = (
+            {PATH_ID: jvm.java.nio.ByteBuffer.wrap(path.encode())}
+            for path in (file.first_file, file.last_file)
         )
-        matched = (
-            f"when matched and s.`{case}` then update set {', '.join(f't.`{name}` = s.`{name}`' for name in names)}"
-            for case, names in cases.items()
-        )
-        condition = " and ".join((*(f"t.`{name}` = s.`{name}`" for name in on), *pruned))
-        target = f"{naming.CATALOG}.{self.name}.branch_{branch}"
-        with self._races():
-            self._spark.sql(
-                f"merge into {target} t using {{rows}} s on {condition} {' '.join(matched)}", rows=rows
-            )
+        metrics = jvm.org.apache.iceberg.Metrics(file.rows, None, None, None, None, first, last)
+        made = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(self._table.specs().get(file.spec_id))
+        made = made.ofPositionDeletes().withPath(file.path).withFileSizeInBytes(file.size)
+        return made.withPartitionPath(file.partition_path).withMetrics(metrics).build()
 
     def publish(self, branch: str) -> None:
         """Make the branch main, atomically for all its commits, if main has not moved since it was opened."""

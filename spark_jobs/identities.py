@@ -10,9 +10,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lean_ops import fingerprints
 from lean_ops.batch.accounting import OUTCOMES, Books
+from spark_jobs.pieces import Run
 from spark_jobs.transforms.identity import IDENTITY
 
 Numbers = npt.NDArray[np.int64]
@@ -20,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 Hashed = npt.NDArray[np.uint64]
 # The hashes of many identities, wherever they are computed.
 Hashes = Callable[[pa.Table], Hashed]
+
+Versions = tuple[pa.ChunkedArray, pa.ChunkedArray]
 
 _HALF = 30
 _MICROS = pa.timestamp("us", tz="UTC")
@@ -36,11 +40,26 @@ def numbered(*tables: pa.Table) -> tuple[list[Numbers], int]:
     """A number for every row of every table, the same for the same identity, and how many numbers there are."""
     rows = together(*tables)
     names, moments = (_codes(rows[name]) for name in IDENTITY)
-    joint = names * (moments.max(initial=0) + 1) + moments
+    joint = pa.chunked_array([names * (moments.max(initial=0) + 1) + moments])
     bounds = np.cumsum([0, *map(len, tables)]).tolist()
-    numbers = _codes(pa.chunked_array([pa.array(joint)]))
-    each = [numbers[start:stop] for start, stop in pairwise(bounds)]
-    return each, int(numbers.max(initial=-1)) + 1
+    return alike(*(joint.slice(start, stop - start) for start, stop in pairwise(bounds)))
+
+
+def alike(*columns: pa.ChunkedArray) -> tuple[list[Numbers], int]:
+    """A number for every value of every column, the same for the same value, and how many numbers there are."""
+    numbers = _codes(
+        pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+    )
+    bounds = np.cumsum([0, *map(len, columns)]).tolist()
+    return [numbers[start:stop] for start, stop in pairwise(bounds)], int(numbers.max(initial=-1)) + 1
+
+
+def later(moments: Versions, others: Versions) -> Mask:
+    """Whether each version, `(publish_time, message_id)`, is greater than the one beside it."""
+    (moment, name), (other, other_name) = moments, others
+    same_time = pc.and_(pc.equal(moment, other), pc.greater(name, other_name))
+    found: Mask = pc.or_(pc.greater(moment, other), same_time).to_numpy().astype(np.bool_)
+    return found
 
 
 def marked(numbers: Numbers, size: int) -> Mask:
@@ -55,6 +74,17 @@ def hashes(identities: pa.Table) -> Hashed:
     micros = identities["publish_time"].cast(_MICROS).cast(pa.int64()).to_pylist()
     texts = identities["message_id"].to_pylist()
     return np.fromiter(map(fingerprints.of_message, texts, micros), np.uint64, len(texts))
+
+
+def hashes_by(run: Run) -> Hashes:
+    """The same, computed wherever a batch's work is done."""
+
+    def split(identities: pa.Table) -> Hashed:
+        chunks = np.array_split(np.arange(len(identities)), run.at_once)
+        # Taken, not sliced: a slice that is sent to a task brings the whole table along.
+        return np.concatenate(run(hashes, [together(identities.take(pa.array(chunk))) for chunk in chunks]))
+
+    return split
 
 
 def total(hashed: Hashed) -> int:

@@ -15,18 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyspark.sql import SparkSession
 
-from lean_ops.aws import table_files
 from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.accounting import Audit
 from lean_ops.errors import LeanOpsError
 from spark_jobs import parse_errors, payload_tasks, versions
 from spark_jobs.arrivals import Arrivals
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes, marked, numbered, together, total
+from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes_by, marked, numbered, together, total
 from spark_jobs.payload_tasks import Part, Taken, Targets
 from spark_jobs.pieces import Here, OnExecutors, Run
 from spark_jobs.transforms.discovery import Discovered, summarize
@@ -144,14 +142,7 @@ class Messages:
 
     def write_rows(self) -> None:
         """Append the rows to the branch of the batch, in one commit that carries its token."""
-        batch, target = self.tables.batch, self.tables.target
-        branch = target.metadata.refs.get(batch.branch)
-        if branch is None or branch.snapshot_id != batch.head:
-            raise batch.target.refused()
-        try:
-            table_files.append(target, self.files, batch.plan.token.summary(), branch=batch.branch)
-        except CommitFailedException as error:
-            raise batch.target.refused() from error
+        self.tables.batch.append(self.tables.target, self.files)
 
     def audit(self, snapshot: int) -> Audit:
         """Everything is read anew: what was kept from before could repeat a mistake instead of finding it."""
@@ -165,19 +156,14 @@ class Messages:
             "before": together(tables.before(source), errors.filter(pc.invert(own))),
             "errors": errors.filter(own),
         }
-        ledger = Ledger(sides, self._hashes)
+        hashes = hashes_by(self.run)
+        ledger = Ledger(sides, hashes)
         books = ledger.books()
         if self.superseded is not None:
             confirmed = versions.confirmed(self.superseded, tables.added(snapshot, versions.COLUMNS))
             books = replace(
                 books,
                 superseded_messages=len(confirmed),
-                superseded_fingerprint=total(self._hashes(confirmed)),
+                superseded_fingerprint=total(hashes(confirmed)),
             )
         return Audit(books, ledger.offenders)
-
-    def _hashes(self, identities: pa.Table) -> Hashed:
-        chunks = np.array_split(np.arange(len(identities)), self.run.at_once)
-        # Taken, not sliced: a slice that is sent to a task brings the whole table along.
-        done = self.run(hashes, [identities.take(pa.array(chunk)) for chunk in chunks])
-        return np.concatenate(done)

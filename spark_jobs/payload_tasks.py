@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import FileScanTask, Table
 
 from lean_ops import tables
 from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.batch_plan import BatchPlan
 from lean_ops.payload.survey import Findings, Survey
 from spark_jobs import parse_errors
+from spark_jobs.file_rows import Source, Written
 from spark_jobs.identities import Hashed, Mask, Numbers
 from spark_jobs.pieces import Piece
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import FAULTS, TableShape
 
-# So much of a piece is held at once; beyond it, another file per partition begins.
-WRITTEN_AT_ONCE = 256 * 1024 * 1024
 # So many messages tell what a table without columns should look like; whoever differs is set aside.
 SAMPLE = 2_000
 
@@ -44,32 +41,9 @@ class Part:
     compared: Mask
 
 
-@dataclass(frozen=True)
-class Source:
-    """RAW as a task reads it."""
-
-    files: TableFiles
-    where: BooleanExpression
-
-    @classmethod
-    def of(cls, table: Table, where: BooleanExpression) -> Source:
-        return cls(TableFiles.of(table), where)
-
-    def read(self, files: Iterable[FileScanTask], columns: Sequence[str]) -> pa.Table:
-        return self.files.read(files, columns, self.where)
-
-    def files_of(self, part: Part) -> Iterator[tuple[pa.Table, slice]]:
-        """The files of a piece one by one, and which rows of the piece they are."""
-        start = 0
-        for file in part.piece.files:
-            found = self.read([file], _RAW)
-            yield found, slice(start, start + len(found))
-            start += len(found)
-
-    def rows_of(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part."""
-        for found, here in self.files_of(part):
-            yield from _chosen(found, part.rows, here)
+def _rows_of(source: Source, part: Part) -> Iterator[pa.RecordBatch]:
+    for found, here in source.files_of(part.piece, _RAW):
+        yield from _chosen(found, part.rows, here)
 
 
 def _chosen(found: pa.Table, rows: Mask, here: slice) -> list[pa.RecordBatch]:
@@ -113,7 +87,7 @@ def _digests(said: Sequence[bytes]) -> Hashed:
 def learn(source: Source, shape: TableShape, part: Part) -> Findings:
     """What the first rows of a part hold."""
     survey = Survey(shape.known)
-    found, here = next(source.files_of(part))
+    found, here = next(source.files_of(part.piece, _RAW))
     sample = pa.Table.from_batches(_chosen(found, part.rows, here)).slice(length=SAMPLE)
     for _ in payloads.take_apart(sample.to_batches(), shape, survey):
         pass
@@ -141,43 +115,21 @@ class Taken(NamedTuple):
     findings: Findings
 
 
-@dataclass
-class _Written:
-    """Rows on their way into files."""
-
-    target: TableFiles
-    files: list[DataFile] = field(default_factory=list)
-    held: list[pa.RecordBatch] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        self.held.append(rows)
-        self.size += rows.nbytes
-        if self.size > WRITTEN_AT_ONCE:
-            self.finish()
-
-    def finish(self) -> list[DataFile]:
-        if self.held:
-            self.files += self.target.write(pa.Table.from_batches(self.held))
-        self.held, self.size = [], 0
-        return self.files
-
-
 def take_apart(source: Source, targets: Targets, shape: TableShape, part: Part) -> Taken:
     """One pass over the payloads of a part."""
-    survey, written = Survey(shape.known), _Written(targets.rows)
+    survey, written = Survey(shape.known), Written(targets.rows)
     compared: list[Hashed] = [np.empty(0, np.uint64)]
     set_aside: list[Numbers] = [np.empty(0, np.int64)]
     broken: list[pa.RecordBatch] = []
 
     def rows() -> Iterator[pa.RecordBatch]:
-        for found, here in source.files_of(part):
+        for found, here in source.files_of(part.piece, _RAW):
             compared.append(_digests(_texts(found, part.compared[here])))
             yield from _chosen(found, part.rows, here)
 
     with _no_garbage_collection():
         for taken in payloads.take_apart(rows(), shape, survey):
-            written.add(taken.rows)
+            written.add(pa.Table.from_batches([taken.rows]))
             broken.append(taken.faults)
             set_aside.append(taken.set_aside[_PLACE].to_numpy())
     faults = pa.Table.from_batches(broken, schema=FAULTS)
@@ -196,5 +148,5 @@ def versions(source: Source, shape: TableShape, columns: Sequence[str], part: Pa
     """Some columns of the rows of the Standardized table, which may lack columns yet."""
     any_row = shape.of_any_row()
     schema = pa.schema([any_row.schema.field(name) for name in columns])
-    rows = (batch.select(columns) for batch in payloads.flatten(source.rows_of(part), any_row))
+    rows = (batch.select(columns) for batch in payloads.flatten(_rows_of(source, part), any_row))
     return pa.Table.from_batches(rows, schema=schema)

@@ -7,19 +7,19 @@ the way, a record is open or accounted for, and replaying it again changes nothi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
-from pyiceberg.table import Table
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.table import FileScanTask, Table
+from pyspark.sql import SparkSession
 
 from lean_ops import naming, tables
-from lean_ops.aws import lake, row_filters
+from lean_ops.aws import lake, row_filters, rows
 from lean_ops.aws.checkpoints import State
 from lean_ops.aws.open_errors import by_day, lost_replays, open_errors
 from lean_ops.aws.record_errors import IDENTITY, ErrorLog
@@ -28,11 +28,10 @@ from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop, SourceRang
 from lean_ops.batch.job import JobArguments
 from lean_ops.batch.next_batch import Decision, Finish, NothingNew, Read, Replay, Volume, bite_of_days
 from lean_ops.runtime import Runtime
-from spark_jobs import curation
 from spark_jobs.curate import Curate
+from spark_jobs.curated_stage import stage
 from spark_jobs.entry import main
-from spark_jobs.iceberg import IcebergTable
-from spark_jobs.transforms.days import published_on
+from spark_jobs.identities import Mask, marked, numbered
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, Staged
 
 
@@ -66,8 +65,11 @@ class ReplayErrors(Curate):
         return {day: volume for day, volume in by_day(chosen).items() if plan.takes(day)}
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
-        source = Failed(spark, self.errors(batch.plan, batch.days, ports.catalog))
-        return curation.stage(self.curation(spark, batch, ports), source, lambda _: (), self.driver_rows)
+        origin = Failed(
+            self.errors(batch.plan, batch.days, ports.catalog),
+            ports.catalog.load_table(naming.standardized_table(batch.plan.topic)),
+        )
+        return stage(self.curation(spark, batch, ports, origin), lambda _: (), self.driver_rows)
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         log = self.errors(batch.plan, batch.days, ports.catalog)
@@ -94,20 +96,20 @@ def _chosen(log: ErrorLog) -> pa.Table:
 class Failed:
     """The Standardized rows of the plan's errors: it is them that are valid or not, never a copy."""
 
-    spark: SparkSession
     log: ErrorLog
+    standardized: Table
 
-    def frame(self) -> DataFrame:
-        standardized = IcebergTable(self.spark, naming.standardized_table(self.log.plan.topic))
-        rows = standardized.at(standardized.head).where(published_on(self.log.days))
-        chosen = self.spark.createDataFrame(_chosen(self.log))
-        return rows.join(F.broadcast(chosen), on=list(IDENTITY), how="left_semi")
+    @property
+    def where(self) -> BooleanExpression:
+        return row_filters.published_on(self.log.days)
 
-    def table(self, columns: Sequence[str]) -> pa.Table:
-        standardized = self.log.catalog.load_table(naming.standardized_table(self.log.plan.topic))
-        days = row_filters.published_on(self.log.days)
-        rows = standardized.scan(days, selected_fields=tuple(columns)).to_arrow()
-        return rows.join(_chosen(self.log), keys=list(IDENTITY), join_type="left semi").select(columns)
+    def files(self) -> Iterator[FileScanTask]:
+        return rows.files(self.standardized, None, lake.head(self.standardized), self.where)
+
+    def own(self, found: pa.Table) -> Mask:
+        """Those whose errors are chosen."""
+        (mine, chosen), size = numbered(found, _chosen(self.log))
+        return marked(chosen, size)[mine]
 
 
 def replay_errors(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> ReplayErrors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -10,10 +10,12 @@ from typing import Protocol
 from uuid import uuid4
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
-from lean_ops.aws import lake
+from lean_ops.aws import lake, table_files
 from lean_ops.aws.checkpoints import Checkpoints, State
 from lean_ops.aws.leases import Leases
 from lean_ops.aws.outbox import Outbox
@@ -62,6 +64,16 @@ class OpenBatch:
     rows: int
     bytes: int
     columns: str | None
+
+    def append(self, table: Table, files: Sequence[DataFile], on: int | None = None) -> None:
+        """Append files to the branch, on top of a snapshot of it, in one commit that carries the batch's token."""
+        branch = table.metadata.refs.get(self.branch)
+        if branch is None or branch.snapshot_id != (on or self.head):
+            raise self.target.refused()
+        try:
+            table_files.append(table, files, self.plan.token.summary(), branch=self.branch)
+        except CommitFailedException as error:
+            raise self.target.refused() from error
 
 
 class BatchBooks(Protocol):

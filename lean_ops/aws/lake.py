@@ -70,9 +70,13 @@ def holds_rows(table: Table, where: BooleanExpression) -> bool:
 
 
 def written(table: Table, snapshots: Sequence[int]) -> dict[str, int]:
-    """How many rows the commits of a batch to Curated wrote, as the table itself says: an update, then an append."""
-    *updates, append = (int(_summary(_snapshot(table, each)).get("added-records", 0)) for each in snapshots)
-    return {"updated_rows": sum(updates), "added_rows": append}
+    """How many rows a batch to Curated replaced and how many it added, as the table's own commits say.
+
+    The last commit appends; what it replaces has left with the one before, if there is one.
+    """
+    *deleting, appending = (_summary(_snapshot(table, each)) for each in snapshots)
+    replaced = sum(int(each.get("added-position-deletes", 0)) for each in deleting)
+    return {"updated_rows": replaced, "added_rows": int(appending.get("added-records", 0)) - replaced}
 
 
 def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volume]:

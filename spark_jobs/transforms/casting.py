@@ -1,93 +1,125 @@
 """Texts as values: exactly, or not at all.
 
-The forms are those of `lean_ops.contracts.column_types`, by which contracts are checked too. Spark's own casts
-come after them only, because on their own they trim, round and guess.
+`lean_ops.contracts.column_types` says what is exactly a value, text by text; contracts are checked by it too. Here
+whole columns become values: the usual spellings at once, which is all that almost every record has, and whatever
+is left by that very definition.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lean_ops.contracts import column_types
 from lean_ops.contracts.column_types import ColumnType, TimestampFormat
+from lean_ops.identity import to_micros
 
-_EPOCH = {"epoch_seconds": F.timestamp_seconds, "epoch_millis": F.timestamp_millis}
+TEXT = pa.large_string()
+INSTANT = pa.timestamp("us", tz="UTC")
+_TYPES = {
+    "string": TEXT,
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": INSTANT,
+}
+_MICROS = {"epoch_seconds": 1_000_000, "epoch_millis": 1_000}
 
-
-def exactly(text: Column, column_type: ColumnType, timestamp_format: TimestampFormat = "iso8601") -> Column:
-    """The value of a text, or NULL when the text is not exactly one of the type."""
-    match column_type.kind:
-        case "string":
-            return text
-        case "boolean":
-            return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
-        case "int" | "bigint":
-            return F.when(_short(text) & _is(text, column_types.INTEGER), text.try_cast(column_type.kind))
-        case "double":
-            value = text.try_cast("double")
-            finite = F.abs(value) < float("inf")
-            return F.when(_short(text) & _is(text, column_types.NUMBER) & finite, value)
-        case "decimal":
-            return _decimal(text, column_type)
-        case "date":
-            return F.when(_is(text, column_types.ISO_DATE) & _in_our_era(text), text.try_cast("date"))
-        case "timestamp":
-            if timestamp_format == "iso8601":
-                known = _is(text, column_types.ISO_TIMESTAMP) & _in_our_era(text)
-                return F.when(known, text.try_cast("timestamp"))
-            epoch = _EPOCH[timestamp_format](text.try_cast("bigint"))
-            return F.when(_is(text, column_types.EPOCH[timestamp_format]), epoch)
-
-
-def _decimal(text: Column, column_type: ColumnType) -> Column:
-    """Rounded by Spark only where nothing but zeros is cut off."""
-    value = text.try_cast(str(column_type))
-    fraction = rf"(?:\.(?=[0-9])[0-9]{{0,{column_type.scale}}}0*)?"
-    plain = re.compile(rf"-?(?:0|[1-9][0-9]*){fraction}")
-    return F.when(
-        _short(text),
-        F.when(_is(text, plain), value)
-        .when(~_is(text, column_types.NUMBER), F.lit(None))
-        .when(_significant(text) == "", F.lit(0).cast(str(column_type)))
-        .when(_decimals(text) <= column_type.scale, value),
-    )
+# Every text of these forms is a value, and Arrow reads it as that value. The 29th of February is for the definition.
+_DAY = (
+    "[12][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+)
+_TIME = (
+    "[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.][0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
+)
+_USUAL = {
+    "int": "-?(?:0|[1-9][0-9]{0,8})",
+    "bigint": "-?(?:0|[1-9][0-9]{0,17})",
+    "double": "-?(?:0|[1-9][0-9]{0,29})(?:[.][0-9]{1,30})?",
+    "boolean": "true|false",
+    "date": _DAY,
+    "timestamp": _DAY + _TIME,
+}
 
 
-def _significant(text: Column) -> Column:
-    """The digits of a number from the first that is not zero to the last."""
-    whole, fraction = (_part(text, group) for group in (1, 2))
-    return F.regexp_replace(F.concat(whole, fraction), r"\A0+|0+\z", "")
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """What a contract's type is in Arrow."""
+    if column_type.kind == "decimal":
+        return pa.decimal128(column_type.precision, column_type.scale)
+    return _TYPES[column_type.kind]
 
 
-def _decimals(text: Column) -> Column:
-    """How many decimals a number with an exponent has when it is written without one; NULL for absurdly many."""
-    whole, fraction, exponent = (_part(text, group) for group in (1, 2, 3))
-    zeros_at_the_end = F.length(F.concat(whole, fraction)) - F.length(
-        F.regexp_replace(F.concat(whole, fraction), r"0+\z", "")
-    )
-    shift = F.when(exponent == "", F.lit(0)).otherwise(exponent.try_cast("int"))
-    return F.length(fraction) - zeros_at_the_end - shift
+def exactly(
+    texts: pa.Array, column_type: ColumnType, timestamp_format: TimestampFormat = "iso8601"
+) -> pa.Array:
+    """The values of the texts, NULL where a text is not exactly one of the type."""
+    if column_type.kind == "string":
+        return texts
+    if timestamp_format in _MICROS:
+        digits = _only(texts, matching(texts, column_types.EPOCH[timestamp_format].pattern))
+        return pc.multiply(digits.cast(pa.int64()), _MICROS[timestamp_format]).cast(INSTANT)
+    usual = matching(texts, _usual(column_type))
+    values = _only(texts, usual).cast(arrow_type(column_type))
+    rest = pc.and_(texts.is_valid(), pc.invert(usual))
+    if not pc.any(rest).as_py():
+        return values
+    unusual = texts.filter(rest).dictionary_encode()
+    judged = [_value(text, column_type) for text in unusual.dictionary.to_pylist()]
+    whole = pa.int64() if column_type.kind == "timestamp" else values.type
+    return pc.replace_with_mask(values, rest, pa.array(judged, whole).cast(values.type).take(unusual.indices))
 
 
-def _part(text: Column, group: int) -> Column:
-    return F.regexp_extract(text, _anchored(column_types.NUMBER), group)
+def matching(texts: pa.Array, form: str) -> pa.Array:
+    """Which texts have the form from their first character to their last; NULL has none."""
+    return pc.fill_null(pc.match_substring_regex(texts, rf"\A(?:{form})\z"), False)
 
 
-def _is(text: Column, form: re.Pattern[str]) -> Column:
-    return text.rlike(_anchored(form))
+def _only(texts: pa.Array, these: pa.Array) -> pa.Array:
+    return pc.if_else(these, texts, pa.scalar(None, texts.type))
 
 
-def _anchored(form: re.Pattern[str]) -> str:
-    # \z and not $, which would let a line feed pass.
-    return rf"\A(?:{form.pattern})\z"
+def _usual(column_type: ColumnType) -> str:
+    if column_type.kind != "decimal":
+        return _USUAL[column_type.kind]
+    before, after = column_type.precision - column_type.scale, column_type.scale
+    whole = f"(?:0|[1-9][0-9]{{0,{before - 1}}})" if before else "0"
+    return f"-?{whole}" + (f"(?:[.][0-9]{{1,{after}}})?" if after else "")
 
 
-def _short(text: Column) -> Column:
-    return F.length(text) <= column_types.NUMBER_LENGTH
+def _value(text: str, column_type: ColumnType) -> Any:
+    """A text as a value, if it is one; instants in microseconds, because not all of them have a datetime in UTC."""
+    if not column_types.is_exact(text, column_type):
+        return None
+    if column_type.kind == "decimal":
+        return _decimal(text, column_type.scale)
+    read: dict[str, Callable[[str], Any]] = {
+        "int": int,
+        "bigint": int,
+        "double": float,
+        "date": date.fromisoformat,
+        "timestamp": _micros,
+    }
+    return read[column_type.kind](text)
 
 
-def _in_our_era(text: Column) -> Column:
-    return ~text.startswith("0000")
+def _decimal(text: str, scale: int) -> Decimal:
+    digits = text.lower().partition("e")[0]
+    if not digits.strip("-0."):
+        return Decimal(0)  # whatever its exponent
+    return Decimal(text).quantize(Decimal(1).scaleb(-scale), context=Context(prec=column_types.MAX_PRECISION))
+
+
+def _micros(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    offset = moment.utcoffset()
+    if offset is None:
+        raise ValueError("an instant has an offset")
+    return to_micros(moment.replace(tzinfo=UTC)) - offset // timedelta(microseconds=1)

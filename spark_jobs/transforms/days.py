@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lean_ops.batch.batch_plan import SourceRange
 from lean_ops.batch.day_ranges import day_ranges
 
 
@@ -17,17 +16,6 @@ def published_on(days: Sequence[date]) -> Column:
     """Rows of these days. Neighbouring days become one range; very many scattered ones their hull."""
     within = [_within(first, last) for first, last in day_ranges(days)]
     return reduce(Column.__or__, within) if within else F.lit(False)
-
-
-def slice_of(frame: DataFrame, source_range: SourceRange) -> DataFrame:
-    """The rows of a range's own days; a side that is open takes all."""
-    if source_range.first_day is not None:
-        frame = frame.where(F.col("publish_time") >= F.lit(_midnight(source_range.first_day)))
-    if source_range.last_day is not None:
-        frame = frame.where(
-            F.col("publish_time") < F.lit(_midnight(source_range.last_day + timedelta(days=1)))
-        )
-    return frame
 
 
 def _within(first: date, last: date) -> Column:

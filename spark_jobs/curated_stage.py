@@ -1,0 +1,50 @@
+"""Standardized rows into Curated, whichever job brings them.
+
+Invalid records to `errors`; of the others the keys are looked up in all history, and on the batch's branch rows
+that change are replaced and keys that are new get one; then it is counted from the tables where each record is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lean_ops.batch.thresholds import Verdict
+from spark_jobs.curation import Curation
+from spark_jobs.records import Records
+from spark_jobs.work import Staged
+
+DRIVER_ROWS = 20_000
+
+# Stops a batch before anything of it is written, or says what should be heard about it.
+Judge = Callable[[Verdict], tuple[str, ...]]
+
+
+def stage(curation: Curation, judge: Judge, driver_rows: int) -> Staged:
+    """Write the batch to its branch, and count it."""
+    steps, batch = curation.ports.steps, curation.batch
+    with steps("look_up"):
+        records = Records.of(curation, few=batch.rows <= driver_rows)
+    with steps("validate"):
+        verdict, invalid = records.take()
+    alerts = judge(verdict)
+    with steps("write_errors"):
+        if len(invalid):
+            curation.errors.append(invalid)
+    with steps("merge"):
+        deletes = records.merge()
+    with steps("delete"):
+        head = batch.target.delete_rows(deletes, batch.branch) if deletes else batch.head
+    with steps("append"):
+        batch.append(curation.curated, records.files, on=head)
+    with steps("audit"):
+        snapshots = batch.target.staged(batch.branch, batch.head, commits=2 if deletes else 1)
+        books, ledger = records.audit(snapshots)
+    return Staged(
+        books=books,
+        offenders=ledger.offenders,
+        snapshot=snapshots[-1],
+        counts={"invalid_rows": verdict.invalid, "cde_violations": verdict.cde_violations},
+        drift=(),
+        warnings=(),
+        alerts=alerts,
+    )

@@ -12,7 +12,9 @@ from typing import Literal
 
 Dialect = Literal["spark", "duckdb", "athena"]
 
-_DIGITS = 15
+SEPARATOR = "\x1f"
+BITS = 60
+_DIGITS = BITS // 4
 _SQL: dict[Dialect, str] = {
     "spark": (
         "cast(conv(substr(md5(concat({message_id}, '\\u001f', cast(unix_micros({publish_time}) as string))), 1, 15), "
@@ -32,7 +34,7 @@ _SQL: dict[Dialect, str] = {
 
 def of_message(message_id: str, publish_micros: int) -> int:
     """The hash of one identity."""
-    text = f"{message_id}\x1f{publish_micros}"
+    text = f"{message_id}{SEPARATOR}{publish_micros}"
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:_DIGITS], 16)
 
 

@@ -58,12 +58,12 @@ def rows_of_keys(
     table: Table, snapshot: int, keys: pa.ChunkedArray, columns: Sequence[str], executors: OnExecutors
 ) -> pa.Table:
     """The rows that have these keys at a snapshot, and where they stand."""
-    run = InThreads() if lake.live_rows(table, snapshot) <= ROWS_IN_THREADS else executors
-    of, pieces = TableFiles.of(table), ()
-    if len(keys) and lake.live_rows(table, snapshot):
-        pieces = cut(rows.files(table, None, snapshot), run.at_once)
-    search = partial(_search, of, Sieve.of(key_hashes(keys)), (KEY, *columns))
-    found = pa.concat_tables([_nothing(of, (KEY, *columns)), *run(search, pieces)])
+    of, wanted, live = TableFiles.of(table), (KEY, *columns), lake.live_rows(table, snapshot)
+    if not live or not len(keys):
+        return _nothing(of, wanted)
+    run = InThreads() if live <= ROWS_IN_THREADS else executors
+    pieces = cut(rows.files(table, None, snapshot), run.at_once)
+    found = pa.concat_tables(run(partial(_search, of, Sieve.of(key_hashes(keys)), wanted), pieces))
     return found.filter(pc.is_in(found[KEY], value_set=keys.combine_chunks()))
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask
 
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.file_rows import Source
 from spark_jobs.identities import Hashed, Mask, Numbers
 from spark_jobs.payload_tasks import Part, digests, texts
 from spark_jobs.pieces import Piece, Run, cut
+from spark_jobs.source import Source
 from spark_jobs.transforms.identity import IDENTITY
 
 _COLUMNS = (*IDENTITY, "ingestion_ts")

@@ -32,8 +32,8 @@ from lean_ops.tables import TableSpec
 from spark_jobs.curated_stage import DRIVER_ROWS, stage
 from spark_jobs.curation import Curation, RecordFiles
 from spark_jobs.entry import main
-from spark_jobs.file_rows import Source
 from spark_jobs.identities import Mask
+from spark_jobs.source import Source
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
 
 
@@ -82,13 +82,17 @@ class Curate(ReadsSnapshots):
         """The attempts at the records of a batch."""
         return ErrorLog(catalog, plan, days)
 
-    def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports, origin: RecordFiles) -> Curation:
+    def origin(self, batch: OpenBatch, log: ErrorLog) -> RecordFiles:  # noqa: ARG002
+        """Where the records of a batch are."""
+        return Appended(batch.plan, batch.days)
+
+    def curation(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Curation:
         """The batch under its contract and its key."""
         contract = self.contract(batch.plan)
         personal = any(column.pii for column in contract.payload_columns)
         key = ports.secrets.pii_key(batch.plan.pii_key_id) if personal else None
         errors = self.errors(batch.plan, batch.days, ports.catalog)
-        return Curation(spark, batch, ports, contract, key, errors, origin)
+        return Curation(spark, batch, ports, contract, key, errors, self.origin(batch, errors))
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         plan = batch.plan
@@ -98,13 +102,14 @@ class Curate(ReadsSnapshots):
                 verdict.check(plan.settings.quality, topic=plan.topic, batch_id=plan.batch_id)
             return verdict.alerts(plan.settings.quality, plan.topic)
 
-        origin = Appended(plan, ports.catalog.load_table(self.source), batch.days)
-        return stage(self.curation(spark, batch, ports, origin), judge, self.driver_rows)
+        with ports.steps("read_rules"):
+            curation = self.curation(spark, batch, ports)
+        return stage(curation, judge, self.driver_rows)
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         """Records of the range that had failed before and are valid now are open no longer."""
         log = self.errors(batch.plan, batch.days, ports.catalog)
-        log.resolve(lambda: Appended(batch.plan, batch.source, batch.days).identities())
+        log.resolve(lambda: Appended(batch.plan, batch.days).identities(batch.source))
 
 
 @dataclass(frozen=True)
@@ -112,23 +117,21 @@ class Appended:
     """The records of a plan's range."""
 
     plan: BatchPlan
-    standardized: Table
     days: Sequence[date]
 
     @property
     def where(self) -> BooleanExpression:
         return row_filters.published_on(self.days)
 
-    def files(self) -> Iterator[FileScanTask]:
-        plan = self.plan
-        return rows.files(self.standardized, plan.start_snapshot, plan.end_snapshot, self.where)
+    def files(self, standardized: Table) -> Iterator[FileScanTask]:
+        return rows.files(standardized, self.plan.start_snapshot, self.plan.end_snapshot, self.where)
 
     def own(self, found: pa.Table) -> Mask:
         """All of them."""
         return np.ones(len(found), np.bool_)
 
-    def identities(self) -> pa.Table:
-        return Source.of(self.standardized, self.where).read(self.files(), IDENTITY)
+    def identities(self, standardized: Table) -> pa.Table:
+        return Source.of(standardized, self.where).read(self.files(standardized), IDENTITY)
 
 
 def curate(arguments: JobArguments, contracts: SchemaStore, runtime: Runtime) -> Curate:

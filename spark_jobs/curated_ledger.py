@@ -39,11 +39,16 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True)
 class CuratedLedger:
-    """The records (identity and key), the rows of Curated that have their keys, and which records are open errors."""
+    """What stands where, each with its identity; records and rows with their keys.
+
+    records   of the batch             rows     of Curated now that have the keys of records
+    errors    that are open            before   rows that the keys had before the batch
+    """
 
     records: pa.Table
     rows: pa.Table
     errors: pa.Table
+    before: pa.Table
     hashes: Hashes = hashes
 
     def books(self) -> Mapping[str, int]:
@@ -57,16 +62,28 @@ class CuratedLedger:
             **{f"{side}_fingerprint": total(hashed[mask]) for side, mask in sides.items()},
             "missing": int(self.standing.missing.sum()),
             "doubled": int(self.standing.doubled.sum()),
+            "foreign": int(self._foreign.sum()),
         }
 
     def offenders(self, limit: int = 10) -> list[str]:
         """Some of the records that do not add up, for the error message."""
-        wrong = pa.array(self.standing.missing | self.standing.doubled)
-        return sorted(self.records.filter(wrong)["message_id"].to_pylist())[:limit]
+        wrong = self.records.filter(pa.array(self.standing.missing | self.standing.doubled))
+        foreign = self.rows.filter(pa.array(self._foreign))
+        return sorted(together(wrong, foreign)["message_id"].to_pylist())[:limit]
+
+    @cached_property
+    def _numbered(self) -> tuple[list[Numbers], int]:
+        return numbered(self.records, self.rows, self.errors, self.before)
+
+    @property
+    def _foreign(self) -> Mask:
+        """Rows that come from no record of the batch, and that were not there before it either."""
+        (records, rows, _, before), size = self._numbered
+        return ~(marked(records, size) | marked(before, size))[rows]
 
     @cached_property
     def standing(self) -> Standing:
-        (records, rows, errors), size = numbered(self.records, self.rows, self.errors)
+        (records, rows, errors, _), size = self._numbered
         (keys, theirs), kinds = alike(*(_keys(table) for table in (self.records, self.rows)))
         copies = np.bincount(theirs, minlength=kinds)[keys]
         has_row, error = copies > 0, marked(errors, size)[records]

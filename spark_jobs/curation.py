@@ -28,8 +28,8 @@ class RecordFiles(Protocol):
 
     where: BooleanExpression
 
-    def files(self) -> Iterable[FileScanTask]:
-        """The files of Standardized that hold them."""
+    def files(self, standardized: Table) -> Iterable[FileScanTask]:
+        """The files that hold them."""
 
     def own(self, found: pa.Table) -> Mask:
         """Which of the files' rows they are."""

@@ -6,7 +6,7 @@ import gc
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +18,15 @@ from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.batch_plan import BatchPlan
 from lean_ops.payload.survey import Findings, Survey
 from spark_jobs import parse_errors
-from spark_jobs.file_rows import Source, Written
 from spark_jobs.identities import Hashed, Mask, Numbers
 from spark_jobs.pieces import Piece
+from spark_jobs.source import Source
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.payloads import FAULTS, TableShape
 
+# So much of a piece is held at once; beyond it, another file per partition begins.
+WRITTEN_AT_ONCE = 256 * 1024 * 1024
 # So many messages tell what a table without columns should look like; whoever differs is set aside.
 SAMPLE = 2_000
 
@@ -41,15 +43,10 @@ class Part:
     compared: Mask
 
 
-def _rows_of(source: Source, part: Part) -> Iterator[pa.RecordBatch]:
-    for found, here in source.files_of(part.piece, _RAW):
-        yield from _chosen(found, part.rows, here)
-
-
-def _chosen(found: pa.Table, rows: Mask, here: slice) -> list[pa.RecordBatch]:
-    """The marked rows of a file, each with its place in the piece."""
-    placed = found.append_column(_PLACE, pa.array(np.arange(here.start, here.stop)))
-    return (placed if rows[here].all() else placed.filter(pa.array(rows[here]))).to_batches()
+def _chosen(found: pa.Table, rows: Mask) -> list[pa.RecordBatch]:
+    """The marked rows of a piece, each with its place in it."""
+    placed = found.append_column(_PLACE, pa.array(np.arange(len(found))))
+    return (placed if rows.all() else placed.filter(pa.array(rows))).to_batches()
 
 
 @contextmanager
@@ -87,8 +84,8 @@ def _digests(said: Sequence[bytes]) -> Hashed:
 def learn(source: Source, shape: TableShape, part: Part) -> Findings:
     """What the first rows of a part hold."""
     survey = Survey(shape.known)
-    found, here = next(source.files_of(part.piece, _RAW))
-    sample = pa.Table.from_batches(_chosen(found, part.rows, here)).slice(length=SAMPLE)
+    found = source.read(part.piece.files, _RAW)
+    sample = pa.Table.from_batches(_chosen(found, part.rows)).slice(length=SAMPLE)
     for _ in payloads.take_apart(sample.to_batches(), shape, survey):
         pass
     return survey.findings()
@@ -115,21 +112,38 @@ class Taken(NamedTuple):
     findings: Findings
 
 
+@dataclass
+class _Written:
+    """Rows on their way into files."""
+
+    target: TableFiles
+    files: list[DataFile] = field(default_factory=list)
+    held: list[pa.RecordBatch] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self.held.append(rows)
+        self.size += rows.nbytes
+        if self.size > WRITTEN_AT_ONCE:
+            self.finish()
+
+    def finish(self) -> list[DataFile]:
+        if self.held:
+            self.files += self.target.write(pa.Table.from_batches(self.held))
+        self.held, self.size = [], 0
+        return self.files
+
+
 def take_apart(source: Source, targets: Targets, shape: TableShape, part: Part) -> Taken:
     """One pass over the payloads of a part."""
-    survey, written = Survey(shape.known), Written(targets.rows)
-    compared: list[Hashed] = [np.empty(0, np.uint64)]
+    survey, written = Survey(shape.known), _Written(targets.rows)
+    found = source.read(part.piece.files, _RAW)
     set_aside: list[Numbers] = [np.empty(0, np.int64)]
     broken: list[pa.RecordBatch] = []
 
-    def rows() -> Iterator[pa.RecordBatch]:
-        for found, here in source.files_of(part.piece, _RAW):
-            compared.append(_digests(_texts(found, part.compared[here])))
-            yield from _chosen(found, part.rows, here)
-
     with _no_garbage_collection():
-        for taken in payloads.take_apart(rows(), shape, survey):
-            written.add(pa.Table.from_batches([taken.rows]))
+        for taken in payloads.take_apart(_chosen(found, part.rows), shape, survey):
+            written.add(taken.rows)
             broken.append(taken.faults)
             set_aside.append(taken.set_aside[_PLACE].to_numpy())
     faults = pa.Table.from_batches(broken, schema=FAULTS)
@@ -139,7 +153,7 @@ def take_apart(source: Source, targets: Targets, shape: TableShape, part: Part) 
         faults.select(IDENTITY),
         faults["code"].to_pylist(),
         np.concatenate(set_aside),
-        np.concatenate(compared),
+        _digests(_texts(found, part.compared)),
         survey.findings(),
     )
 
@@ -148,5 +162,6 @@ def versions(source: Source, shape: TableShape, columns: Sequence[str], part: Pa
     """Some columns of the rows of the Standardized table, which may lack columns yet."""
     any_row = shape.of_any_row()
     schema = pa.schema([any_row.schema.field(name) for name in columns])
-    rows = (batch.select(columns) for batch in payloads.flatten(_rows_of(source, part), any_row))
+    chosen = _chosen(source.read(part.piece.files, _RAW), part.rows)
+    rows = (batch.select(columns) for batch in payloads.flatten(chosen, any_row))
     return pa.Table.from_batches(rows, schema=schema)

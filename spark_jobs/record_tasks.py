@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +14,10 @@ from lean_ops.aws.table_files import TableFiles
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.payload.columns import ENVELOPE
 from lean_ops.tables import KEY_HASH
-from spark_jobs.file_rows import Source, Written
 from spark_jobs.identities import Mask, Numbers
 from spark_jobs.key_search import KEY, key_hashes
 from spark_jobs.pieces import Piece
+from spark_jobs.source import Source
 from spark_jobs.transforms.casting import INSTANT, TEXT
 from spark_jobs.transforms.validation import Checked, Places, validated
 
@@ -94,16 +93,14 @@ class Taken(NamedTuple):
 
 def take(source: Source, rules: Rules, part: Part) -> Taken:
     """Validate the records of a part, and write the plain ones."""
-    written, valid = Written(rules.target, SORT), np.zeros(len(part.own), np.bool_)
-    invalid, lacking = [NO_INVALID], 0
-    for checked, here, own in _checked(source, rules, part.piece, part.own):
-        valid[here][own] = ~checked.wrong
-        plain = part.plain[here][own] & ~checked.wrong
-        if plain.any():
-            written.add(rules.rows(checked, plain))
-        invalid.append(checked.invalid().cast(NO_INVALID.schema))
-        lacking += checked.cde_violations
-    return Taken(written.finish(), valid, pa.concat_tables(invalid), lacking)
+    valid = np.zeros(len(part.own), np.bool_)
+    if not part.own.any():
+        return Taken([], valid, NO_INVALID, 0)
+    checked = _checked(source, rules, part.piece, part.own)
+    valid[part.own] = ~checked.wrong
+    plain = part.plain[part.own] & ~checked.wrong
+    files = _write(rules.target, rules.rows(checked, plain)) if plain.any() else []
+    return Taken(files, valid, checked.invalid().cast(NO_INVALID.schema), checked.cde_violations)
 
 
 @dataclass(frozen=True)
@@ -117,21 +114,18 @@ class Winners:
 
 def write_winners(source: Source, rules: Rules, part: Winners) -> list[DataFile]:
     """Write some records as rows: they are valid, that is known."""
-    written, done = Written(rules.target, SORT), 0
-    for checked, _, rows in _checked(source, rules, part.piece, part.rows):
-        count = int(rows.sum())
-        written.add(rules.rows(checked, np.ones(count, np.bool_), part.firsts.slice(done, count)))
-        done += count
-    return written.finish()
+    checked = _checked(source, rules, part.piece, part.rows)
+    return _write(rules.target, rules.rows(checked, ~checked.wrong, part.firsts))
 
 
-def _checked(source: Source, rules: Rules, piece: Piece, rows: Mask) -> Iterator[tuple[Checked, slice, Mask]]:
-    """The marked rows of each file of a piece, checked; where the file's rows are, and which of them it were."""
-    if not rows.any():
-        return
-    for found, here in source.files_of(piece, rules.columns):
-        mine = rows[here]
-        yield rules.check(found if mine.all() else found.filter(pa.array(mine))), here, mine
+def _checked(source: Source, rules: Rules, piece: Piece, rows: Mask) -> Checked:
+    """The marked rows of a piece, checked."""
+    found = source.read(piece.files, rules.columns)
+    return rules.check(found if rows.all() else found.filter(pa.array(rows)))
+
+
+def _write(target: TableFiles, rows: pa.Table) -> list[DataFile]:
+    return target.write(rows.sort_by(SORT))
 
 
 @dataclass(frozen=True)
@@ -143,11 +137,12 @@ class Kept:
 
 def rewrite_firsts(target: TableFiles, part: Kept) -> list[DataFile]:
     """Write rows again with other first versions."""
-    written, schema = Written(target, SORT), target.metadata.schema().as_arrow()
+    schema = target.metadata.schema().as_arrow()
+    written = [schema.empty_table()]
     for task, places, firsts in part.files:
         rows = target.read([FileScanTask(task.file)], schema.names).take(pa.array(places)).cast(schema)
         for name in FIRST:
             index = schema.get_field_index(name)
             rows = rows.set_column(index, schema.field(index), firsts[name].cast(schema.field(index).type))
-        written.add(rows)
-    return written.finish()
+        written.append(rows)
+    return _write(target, pa.concat_tables(written))

@@ -26,12 +26,12 @@ from lean_ops.batch.thresholds import Verdict
 from spark_jobs import record_tasks
 from spark_jobs.curated_ledger import CuratedLedger
 from spark_jobs.curation import Curation
-from spark_jobs.file_rows import Source
 from spark_jobs.identities import Mask, Numbers, alike, hashes_by, marked
 from spark_jobs.key_search import FILE, KEY, PLACE, rows_of_keys
 from spark_jobs.merge import RECORD, ROW, Merge, merge
 from spark_jobs.pieces import Here, OnExecutors, Piece, Run, cut
 from spark_jobs.record_tasks import Kept, Part, Rules, Winners
+from spark_jobs.source import Source
 from spark_jobs.transforms.identity import IDENTITY
 
 _NOBODY: Mask = np.empty(0, np.bool_)
@@ -58,8 +58,9 @@ class Records:
     def of(cls, curation: Curation, *, few: bool) -> Records:
         """The records, the rows that their keys have already, and which keys nobody else has."""
         run = Here() if few else OnExecutors(curation.spark)
-        source = Source.of(curation.standardized, curation.origin.where)
-        pieces = cut(curation.origin.files(), run.at_once)
+        standardized = curation.standardized
+        source = Source.of(standardized, curation.origin.where)
+        pieces = cut(curation.origin.files(standardized), run.at_once)
         found, bounds = source.gather(pieces, RECORD)
         own = curation.origin.own(found)
         keys = _keys(found)
@@ -104,12 +105,13 @@ class Records:
     def audit(self, snapshots: list[int]) -> tuple[CuratedBooks, CuratedLedger]:
         """Everything is read anew: what was kept from before could repeat a mistake instead of finding it."""
         curation = self.curation
-        read, _ = self.source.gather(cut(curation.origin.files(), self.run.at_once), RECORD)
+        read, _ = self.source.gather(cut(curation.origin.files(curation.standardized)), RECORD)
         records = read.filter(pa.array(curation.origin.own(read)))
         standing = rows_of_keys(
             curation.curated, snapshots[-1], _keys(records), IDENTITY, OnExecutors(curation.spark)
         )
-        ledger = CuratedLedger(records, standing, curation.errors.left_open(), hashes_by(self.run))
+        left_open = curation.errors.left_open()
+        ledger = CuratedLedger(records, standing, left_open, self.known, hashes_by(self.run))
         books = CuratedBooks(
             **ledger.books(),
             valid_keys=self.merged.keys + int((self.plain & self.valid).sum()),

@@ -18,7 +18,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 from pyspark.sql import SparkSession
 
-from lean_ops import naming, tables
+from lean_ops import tables
 from lean_ops.aws import lake, row_filters, rows
 from lean_ops.aws.checkpoints import State
 from lean_ops.aws.open_errors import by_day, lost_replays, open_errors
@@ -30,6 +30,7 @@ from lean_ops.batch.next_batch import Decision, Finish, NothingNew, Read, Replay
 from lean_ops.runtime import Runtime
 from spark_jobs.curate import Curate
 from spark_jobs.curated_stage import stage
+from spark_jobs.curation import RecordFiles
 from spark_jobs.entry import main
 from spark_jobs.identities import Mask, marked, numbered
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, Staged
@@ -65,11 +66,12 @@ class ReplayErrors(Curate):
         return {day: volume for day, volume in by_day(chosen).items() if plan.takes(day)}
 
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
-        origin = Failed(
-            self.errors(batch.plan, batch.days, ports.catalog),
-            ports.catalog.load_table(naming.standardized_table(batch.plan.topic)),
-        )
-        return stage(self.curation(spark, batch, ports, origin), lambda _: (), self.driver_rows)
+        with ports.steps("read_rules"):
+            curation = self.curation(spark, batch, ports)
+        return stage(curation, lambda _: (), self.driver_rows)
+
+    def origin(self, batch: OpenBatch, log: ErrorLog) -> RecordFiles:  # noqa: ARG002
+        return Failed(log)
 
     def settle(self, batch: PublishedBatch, ports: Ports) -> None:
         log = self.errors(batch.plan, batch.days, ports.catalog)
@@ -97,14 +99,13 @@ class Failed:
     """The Standardized rows of the plan's errors: it is them that are valid or not, never a copy."""
 
     log: ErrorLog
-    standardized: Table
 
     @property
     def where(self) -> BooleanExpression:
         return row_filters.published_on(self.log.days)
 
-    def files(self) -> Iterator[FileScanTask]:
-        return rows.files(self.standardized, None, lake.head(self.standardized), self.where)
+    def files(self, standardized: Table) -> Iterator[FileScanTask]:
+        return rows.files(standardized, None, lake.head(standardized), self.where)
 
     def own(self, found: pa.Table) -> Mask:
         """Those whose errors are chosen."""

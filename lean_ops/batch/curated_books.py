@@ -22,6 +22,7 @@ class CuratedBooks:
     error_fingerprint: int
     missing: int
     doubled: int
+    foreign: int
     valid_keys: int
     known_keys: int
     moved_keys: int
@@ -36,6 +37,7 @@ class CuratedBooks:
         checks = (
             (self.missing, f"{self.missing} records have no outcome"),
             (self.doubled, f"{self.doubled} records have two outcomes, or a key with two rows"),
+            (self.foreign, f"{self.foreign} rows come from no record of the batch"),
             (accounted != self.source_rows, f"{self.source_rows} records, {accounted} accounted for"),
             (prints != self.source_fingerprint, "the fingerprints differ"),
             (self.added_rows != new_keys, f"{new_keys} new keys, {self.added_rows} rows added"),

@@ -34,7 +34,7 @@ from tests.spark.curated_oracle import CuratedOracle, CuratedRow, OpenError, Vio
 from tests.spark.curated_streams import PII_KEY, SORTS, contract
 from tests.spark.oracle import Identity, Row
 from tests.spark.streams import RULES
-from tests.spark.world import Lake, Silent, topic_spec
+from tests.spark.world import Lake, Silent, accept_held, topic_spec
 
 KEY_ID = "test"
 # Found in `_overflow` only; the others have columns, whose names say nothing.
@@ -147,6 +147,10 @@ class CuratedWorld:
             done.append(result)
         self.oracle.take(self.given, self.contract)
         return done
+
+    def accept(self) -> None:
+        """Let the batch that is on hold run again."""
+        accept_held(self.ports(), self.name, "curate")
 
     def replaying(self, code: str | None = None) -> ReplayErrors:
         """The replay that a person asks for now."""

@@ -12,13 +12,15 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from spark_jobs.iceberg import IcebergTable
+from tests.spark.curated_streams import Supply
+from tests.spark.curated_world import CuratedWorld, CuratedWorldOf
 from tests.spark.streams import RULES, Stream
 from tests.spark.world import Silent, World, WorldOf
 
 pytestmark = pytest.mark.spark
 
 EFFECTS: dict[type, tuple[str, ...]] = {
-    IcebergTable: ("refresh", "staged", "open_branch", "append", "publish"),
+    IcebergTable: ("refresh", "staged", "open_branch", "delete_rows", "publish"),
     PyArrowFileIO: ("new_input", "new_output"),
 }
 
@@ -26,7 +28,7 @@ EFFECTS: dict[type, tuple[str, ...]] = {
 class Watch(Silent):
     """Notes what happens between the steps; Spark keeps its own list of the jobs that ran there."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World | CuratedWorld) -> None:
         super().__init__()
         self.outside: list[str] = []
         self._spark = world.lake.spark.sparkContext
@@ -72,6 +74,22 @@ def test_between_the_steps_nothing_happens(
     world.append(stream.take(30))
     world.catch_up()
     world.append(stream.take(30))
+    watch_a_batch(world, monkeypatch)
+
+
+@pytest.mark.parametrize("on_executors", [False, pytest.param(True, marks=pytest.mark.faults)])
+def test_nor_between_those_of_the_second_hop(
+    curated_world_of: CuratedWorldOf, monkeypatch: pytest.MonkeyPatch, on_executors: bool
+) -> None:
+    world, supply = curated_world_of(on_executors=on_executors), Supply(62)
+    world.append(supply.take(40))
+    world.catch_up()
+    world.append(supply.take(40))
+    watch_a_batch(world, monkeypatch)
+
+
+def watch_a_batch(world: World | CuratedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch does nothing outside of its steps."""
     watch = Watch(world)
     for owner, names in (*EFFECTS.items(), (type(world.lake.catalog), catalog_methods(world.lake.catalog))):
         for name in names:

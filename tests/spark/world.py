@@ -20,6 +20,7 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.leases import Lease, Leases
 from lean_ops.aws.outbox import Outbox
 from lean_ops.aws.secrets import Secrets
+from lean_ops.batch.batch_plan import Hop
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps
@@ -74,6 +75,14 @@ def topic_spec(name: str, rules: Rules, **drift: Any) -> TopicSpec:
         drift=DriftSpec(**drift),
         standardized_lifo="batch" if rules.lifo else "none",
     )
+
+
+def accept_held(ports: Ports, topic: str, hop: Hop) -> None:
+    """Let the batch that is on hold run again."""
+    with Lease(ports.leases, topic, "somebody") as lease:
+        hold = ports.checkpoints.load(topic, hop).hold
+        assert hold is not None
+        ports.checkpoints.accept(lease.claim, hold, "looked into")
 
 
 @dataclass
@@ -151,11 +160,7 @@ class World:
 
     def accept(self) -> None:
         """Let the batch that is on hold run again."""
-        ports = self.ports()
-        with Lease(ports.leases, self.name, "somebody") as lease:
-            hold = ports.checkpoints.load(self.name, "standardize").hold
-            assert hold is not None
-            ports.checkpoints.accept(lease.claim, hold, "looked into")
+        accept_held(self.ports(), self.name, "standardize")
 
     def work(self, **changes: Any) -> Standardize:
         work = Standardize(self.topic, "1.0", "0" * 64)

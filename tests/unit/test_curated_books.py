@@ -20,6 +20,7 @@ SOUND = CuratedBooks(
     error_fingerprint=10,
     missing=0,
     doubled=0,
+    foreign=0,
     valid_keys=6,
     known_keys=2,
     moved_keys=2,
@@ -37,6 +38,7 @@ def test_sound_books_balance() -> None:
     [
         {"missing": 1},
         {"doubled": 1},
+        {"foreign": 1},
         {"current_messages": 5},
         {"error_messages": 2},
         {"current_fingerprint": 61},

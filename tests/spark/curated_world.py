@@ -89,6 +89,10 @@ class CuratedWorld:
         return self.lake.catalog.load_table(naming.standardized_table(self.name))
 
     @property
+    def target(self) -> Table:
+        return self.curated
+
+    @property
     def curated(self) -> Table:
         return self.lake.catalog.load_table(naming.curated_table(self.name))
 

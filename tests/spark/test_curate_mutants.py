@@ -7,28 +7,24 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
 
-from lean_ops.aws import position_deletes, table_files
+from lean_ops.aws import position_deletes
 from lean_ops.aws.curated_verification import CuratedVerifier
 from lean_ops.aws.record_errors import ErrorLog
-from lean_ops.batch.accounting import UnbalancedError
 from lean_ops.batch.curated_books import CuratedBooks
 from spark_jobs import merge as merges
 from spark_jobs import records
 from spark_jobs.merge import Merge
-from spark_jobs.protocol import HeldError
 from spark_jobs.record_tasks import Rules
 from tests.spark.curated_streams import Supply
 from tests.spark.curated_world import CuratedWorld, CuratedWorldOf, check
+from tests.spark.mutants import Mutant, appending, run_mutant
 
 pytestmark = pytest.mark.spark
 
-sound_rows, sound_merge, sound_append, sound_deletes = (
-    Rules.rows, merges.merge, table_files.append, position_deletes.write,
+sound_rows, sound_merge, sound_deletes = (
+    Rules.rows, merges.merge, position_deletes.write,
 )  # fmt: skip
-Mutant = tuple[Any, str, Any]
 
 
 def reshaped(change: Callable[[pa.Table], pa.Table]) -> Mutant:
@@ -39,15 +35,6 @@ def reshaped(change: Callable[[pa.Table], pa.Table]) -> Mutant:
 def merged(change: Callable[[Merge], Merge]) -> Mutant:
     """Something is done to the decision on who wins."""
     return records, "merge", lambda *arguments: change(sound_merge(*arguments))
-
-
-def appended(change: Callable[[list[DataFile]], list[DataFile]]) -> Mutant:
-    """Something is done to the files of the batch on their way to the branch."""
-
-    def mutant(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
-        sound_append(table, files if branch == "main" else change(files), summary, branch=branch)
-
-    return table_files, "append", mutant
 
 
 def renamed(rows: pa.Table, name: str, texts: list[str]) -> pa.Table:
@@ -75,8 +62,8 @@ MUTANTS: dict[str, Mutant] = {
     "a row has an id that nobody sent": reshaped(
         lambda rows: renamed(rows, "message_id", ["nobody's", *rows["message_id"].to_pylist()[1:]])
     ),
-    "a file is not committed": appended(lambda files: files[1:]),
-    "a file is committed twice": appended(lambda files: [*files, files[0]]),
+    "a file is not committed": appending(lambda files: files[1:]),
+    "a file is committed twice": appending(lambda files: [*files, files[0]]),
     "a row that is replaced stays": (position_deletes, "write", forgets_the_old),
     "a winner is forgotten": merged(
         lambda found: found._replace(winners=found.winners[1:], winners_firsts=found.winners_firsts.slice(1))
@@ -93,19 +80,6 @@ def waiting(curated_world_of: CuratedWorldOf) -> CuratedWorld:
     world.catch_up()
     world.append(supply.take(40))
     return world
-
-
-def run_mutant(world: CuratedWorld, monkeypatch: pytest.MonkeyPatch, mutant: Mutant, **changes: Any) -> None:
-    """The mutant must be caught, nothing of it be seen, and nothing go on before somebody has looked."""
-    before = world.curated.metadata.current_snapshot_id, world.history()
-    monkeypatch.setattr(*mutant)
-    with pytest.raises(UnbalancedError) as caught:
-        world.run(work=world.work(**changes))
-    assert caught.value.facts["faults"]
-    with pytest.raises(HeldError, match="does not balance"):
-        world.run()
-    assert (world.curated.metadata.current_snapshot_id, world.history()) == before
-    world.accept()
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -136,8 +110,10 @@ def test_nor_is_one_whose_rows_are_written_by_tasks(
 def test_an_error_that_is_not_written_is_missed(
     curated_world_of: CuratedWorldOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = curated_world_of()
-    world.append(Supply(64).take(40))
+    world, supply = curated_world_of(), Supply(64)
+    world.append(supply.take(40))
+    world.catch_up()
+    world.append(supply.take(40))
     run_mutant(world, monkeypatch, NO_ERRORS)
 
 

@@ -12,21 +12,21 @@ from pyiceberg.table import Table
 
 from lean_ops.aws import table_files
 from lean_ops.aws.verification import Verifier
-from lean_ops.batch.accounting import Books, UnbalancedError
+from lean_ops.batch.accounting import Books
 from lean_ops.errors import RetryableError
 from lean_ops.payload.flatten import FaultCode, ParseFault
 from lean_ops.payload.survey import Survey
 from spark_jobs import parse_errors, versions
 from spark_jobs.messages import Messages
-from spark_jobs.protocol import HeldError
 from spark_jobs.transforms import payloads
 from spark_jobs.transforms.payloads import Taken
+from tests.spark.mutants import appending, run_mutant, sound_append
 from tests.spark.streams import RULES, Stream
 from tests.spark.world import World, WorldOf, check
 
 pytestmark = pytest.mark.spark
 
-take_apart, append = payloads.take_apart, table_files.append
+take_apart = payloads.take_apart
 sound_messages = Messages.of
 LIFO = RULES._replace(lifo=True)
 
@@ -115,15 +115,6 @@ def wary(messages: Messages) -> None:
     messages.wanted[:] = False
 
 
-def appending(change: Callable[[list[DataFile]], list[DataFile]]) -> tuple[Any, str, Any]:
-    """The commit of files, with something done to the list; only the rows' own, which go to a branch."""
-
-    def mutant(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
-        append(table, files if branch == "main" else change(files), summary, branch=branch)
-
-    return table_files, "append", mutant
-
-
 IN_BOTH_WAYS = {
     "repeats are kept": judged(trusting),
     "one row too many is taken for a redelivery": judged(greedy),
@@ -143,21 +134,6 @@ def waiting(world_of: WorldOf) -> World:
     world.catch_up()
     world.append(stream.take(60))
     return world
-
-
-def run_mutant(
-    world: World, monkeypatch: pytest.MonkeyPatch, mutant: tuple[Any, str, Any], **changes: Any
-) -> None:
-    """The mutant must be caught, nothing of it be seen, and nothing go on before somebody has looked."""
-    before = world.standardized.metadata.current_snapshot_id, world.history()
-    monkeypatch.setattr(*mutant)
-    with pytest.raises(UnbalancedError) as caught:
-        world.run(work=world.work(**changes))
-    assert caught.value.facts["faults"]
-    with pytest.raises(HeldError, match="does not balance"):
-        world.run()
-    assert (world.standardized.metadata.current_snapshot_id, world.history()) == before
-    world.accept()
 
 
 @pytest.mark.parametrize("name", ON_THE_DRIVER)
@@ -222,7 +198,7 @@ def test_an_error_that_is_written_twice_is_noticed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
     def twice(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
-        append(table, [*files, *files] if branch == "main" else files, summary, branch=branch)
+        sound_append(table, [*files, *files] if branch == "main" else files, summary, branch=branch)
 
     world = world_of()
     world.append(Stream(52).take(40))

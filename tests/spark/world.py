@@ -108,6 +108,10 @@ class World:
         return self.lake.catalog.load_table(naming.raw_table(self.name))
 
     @property
+    def target(self) -> Table:
+        return self.standardized
+
+    @property
     def standardized(self) -> Table:
         return self.lake.catalog.load_table(naming.standardized_table(self.name))
 

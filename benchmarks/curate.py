@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import boto3
+import pyarrow as pa
+from pyiceberg.schema import Schema
 from pyiceberg.types import StringType
+from pyspark.sql.types import LongType
 
 from benchmarks import seeds_way
 from benchmarks.standardize import ROOT, TOPIC, Bench, timed
 from lean_ops import naming, tables
+from lean_ops.aws import lake, table_files
 from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.schema_store import SchemaStore, StoredContract
 from lean_ops.batch.batch_result import BatchResult
 from lean_ops.config.repository import Repository, load_topic
 from lean_ops.payload import columns
 from spark_jobs.curate import Curate
+from spark_jobs.key_search import key_hashes
 from spark_jobs.standardize import Standardize
 
 KEY_ID = "1"
@@ -40,6 +45,10 @@ class CurateBench(Bench):
             Bucket=names.ops_bucket,
             Key=f"schemas/{TOPIC}/active/schema.json",
             Body=(ROOT / "schemas" / TOPIC / "schema.json").read_bytes(),
+        )
+        # The jobs' own hash, so that the look-up finds these rows.
+        bench.spark.udf.register(
+            "old_hash", lambda number: int(key_hashes(pa.array([f"old-{number}"]))[0]), LongType()
         )
         secrets = boto3.client("secretsmanager", region_name=region)
         secrets.create_secret(Name=names.pii_secret(KEY_ID), SecretBinary=bytes(32))
@@ -87,7 +96,7 @@ class CurateBench(Bench):
             insert into {target} (_key_hash, idempotency_key, message_id, publish_time, period_reference,
                 first_message_id, first_period_reference, first_seen_ts, last_updated_ts, contract_version,
                 event_timestamp, user_id, event_type, session_id, duration_ms, value, is_test, user_agent)
-            select xxhash64(concat('old-', id)), concat('old-', id), concat('history-', id), moment, period,
+            select old_hash(id), concat('old-', id), concat('history-', id), moment, period,
                 concat('history-', id), period, moment, moment, '1.0',
                 moment, sha2(cast(id as string), 256), 'view', concat('session-', id div 9), id, id / 100.0, false, 'x'
             from (select id, moment, date_format(moment, 'yyyy-MM') as period from (
@@ -129,24 +138,48 @@ class CurateBench(Bench):
                 if path not in have:
                     update.add_column(columns.column_name(path), StringType(), doc=path)
 
-    def seeds_window_duplicates(self, *, history: int, batch: int) -> dict[int | None, int]:
-        """Keys with more than one row after the seeds' MERGE, within a month and over all of history."""
-        self.clear()
-        self.curated_history(history)
-        self.standardized_corrections(batch, 0.03, of=history, offset=500_000_000)
-        standardized = ".".join(naming.standardized_table(TOPIC))
-        names = ", ".join(seeds_way.CURATED)
-        found: dict[int | None, int] = {}
-        for months in (1, None):
-            self.spark.sql("drop table if exists ops_db.window")
-            self.spark.sql(
-                f"create table ops_db.window using iceberg as select {names} "
-                f"from {'.'.join(naming.curated_table(TOPIC))}"
-            )
-            seeds_way.curate(self.spark, standardized, "ops_db.window", months)
-            rows = self.spark.sql("select count(*) - count(distinct idempotency_key) from ops_db.window")
-            found[months] = int(rows.collect()[0][0])
-        return found
+    def contender(self, name: str) -> str:
+        """A table like Curated that another way works on; it shares the files of history, not what is done to them."""
+        curated = self.catalog.load_table(naming.curated_table(TOPIC))
+        optional = (field.model_copy(update={"required": False}) for field in curated.schema().fields)
+        if self.catalog.table_exists(("ops_db", name)):
+            self.catalog.drop_table(("ops_db", name))
+        table = self.catalog.create_table(
+            ("ops_db", name), Schema(*optional), partition_spec=curated.spec(), properties=curated.properties
+        )
+        # The same columns in the same order have the same ids, by which files are read.
+        assert [each.field_id for each in table.schema().fields] == [
+            each.field_id for each in curated.schema().fields
+        ]
+        return f"ops_db.{name}"
+
+    def share_history(self, contenders: Iterable[str]) -> None:
+        """The newest files of Curated belong to the contenders' tables too."""
+        curated = self.catalog.load_table(naming.curated_table(TOPIC))
+        head = curated.current_snapshot()
+        assert head is not None
+        files = list(lake.added_files(curated, head.parent_snapshot_id or 0, head.snapshot_id))
+        for name in contenders:
+            table_files.append(self.catalog.load_table(tuple(name.split("."))), files, {})
+
+    def seeds_merge(self, target: str, months: int | None) -> float:
+        """The straightforward MERGE of the newest records of Standardized; its seconds."""
+        standardized = self.catalog.load_table(naming.standardized_table(TOPIC))
+        head = standardized.current_snapshot()
+        assert head is not None
+        newest = self.spark.read.format("iceberg").options(
+            **{
+                "start-snapshot-id": str(head.parent_snapshot_id),
+                "end-snapshot-id": str(head.snapshot_id),
+            }
+        )
+        newest.load(".".join(naming.standardized_table(TOPIC))).createOrReplaceTempView("newest")
+        return timed(lambda: seeds_way.curate(self.spark, "newest", target, months))[1]
+
+    def duplicates(self, table: str) -> int:
+        """How many rows of a table are not the only one of their key."""
+        statement = f"select count(*) - count(distinct idempotency_key) from {table}"
+        return int(self.spark.sql(statement).collect()[0][0])
 
 
 def bytes_read(bench: CurateBench, where: str) -> int:

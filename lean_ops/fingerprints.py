@@ -10,16 +10,12 @@ import hashlib
 from collections.abc import Iterable
 from typing import Literal
 
-Dialect = Literal["spark", "duckdb", "athena"]
+Dialect = Literal["duckdb", "athena"]
 
 SEPARATOR = "\x1f"
 BITS = 60
 _DIGITS = BITS // 4
 _SQL: dict[Dialect, str] = {
-    "spark": (
-        "cast(conv(substr(md5(concat({message_id}, '\\u001f', cast(unix_micros({publish_time}) as string))), 1, 15), "
-        "16, 10) as bigint)"
-    ),
     "duckdb": (
         "cast(('0x' || substr(md5({message_id} || chr(31) || cast(epoch_us({publish_time}) as varchar)), 1, 15))"
         "::ubigint as decimal(38, 0))"

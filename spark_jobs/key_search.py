@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import FileScanTask, Table
 
-from lean_ops.aws import lake, position_deletes, rows
+from lean_ops.aws import lake, rows
+from lean_ops.aws.position_deletes import Deleted
 from lean_ops.aws.table_files import TableFiles
 from lean_ops.tables import KEY_HASH
 from spark_jobs.identities import Mask, Numbers
@@ -63,18 +64,19 @@ def rows_of_keys(
         return _nothing(of, wanted)
     run = InThreads() if live <= ROWS_IN_THREADS else executors
     pieces = cut(rows.files(table, None, snapshot), run.at_once)
-    found = pa.concat_tables(run(partial(_search, of, Sieve.of(key_hashes(keys)), wanted), pieces))
+    search = partial(_search, of, Deleted(of), Sieve.of(key_hashes(keys)), wanted)
+    found = pa.concat_tables(run(search, pieces))
     return found.filter(pc.is_in(found[KEY], value_set=keys.combine_chunks()))
 
 
-def _search(of: TableFiles, sieve: Sieve, columns: Sequence[str], piece: Piece) -> pa.Table:
+def _search(of: TableFiles, deleted: Deleted, sieve: Sieve, columns: Sequence[str], piece: Piece) -> pa.Table:
     found = [_nothing(of, columns)]
     for task in piece.files:
         # Without its delete files, so that a row's place here is its place in the file.
         whole = FileScanTask(task.file)
         passing = sieve.passing(of.read([whole], [KEY_HASH])[KEY_HASH].to_numpy())
-        passing[position_deletes.of_file(of, task)] = False
         if passing.any():
+            passing[deleted.places(task)] = False
             places = pa.array(np.flatnonzero(passing))
             rows_ = of.read([whole], columns).take(places)
             path = pa.array([task.file.file_path] * len(places), pa.large_string())

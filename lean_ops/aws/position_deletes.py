@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -49,15 +50,24 @@ class DeleteFile(NamedTuple):
     last_file: str
 
 
-def of_file(files: TableFiles, task: FileScanTask) -> Positions:
-    """The places in a file whose rows have left the table."""
-    gone = [np.empty(0, np.int64)]
-    for delete in task.delete_files:
-        with files.io.new_input(delete.file_path).open() as stream:
-            named = pq.read_table(stream, columns=["file_path", "pos"])
-        own = named.filter(pc.equal(named["file_path"], task.file.file_path))
-        gone.append(own["pos"].to_numpy())
-    return np.concatenate(gone)
+@dataclass(frozen=True)
+class Deleted:
+    """What the delete files of a table name. Many data files share one; it is read once."""
+
+    files: TableFiles
+    read: dict[str, pa.Table] = field(default_factory=dict)
+
+    def places(self, task: FileScanTask) -> Positions:
+        """The places in a data file whose rows have left the table."""
+        named = (self._named(delete.file_path) for delete in task.delete_files)
+        own = (each.filter(pc.equal(each["file_path"], task.file.file_path)) for each in named)
+        return np.concatenate([np.empty(0, np.int64), *(each["pos"].to_numpy() for each in own)])
+
+    def _named(self, path: str) -> pa.Table:
+        if path not in self.read:
+            with self.files.io.new_input(path).open() as stream:
+                self.read[path] = pq.read_table(stream, columns=["file_path", "pos"])
+        return self.read[path]
 
 
 def write(files: TableFiles, doomed: Iterable[Doomed]) -> list[DeleteFile]:

@@ -33,7 +33,9 @@ class TableFiles:
     ) -> pa.Table:
         """The rows of some files, in the order of the files and of the rows in them."""
         projected = self.metadata.schema().select(*columns)
-        return ArrowScan(self.metadata, self.io, projected, where).to_table(list(files))
+        rows = ArrowScan(self.metadata, self.io, projected, where).to_table(list(files))
+        # Whoever wrote the files: Spark's have short texts, ours have large ones.
+        return rows.cast(projected.as_arrow())
 
     def write(self, rows: pa.Table) -> list[DataFile]:
         """New files with these rows, one per partition; nobody sees them before they are appended."""

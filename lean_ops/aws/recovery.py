@@ -8,7 +8,7 @@ and one that dies in between leaves records that are open again after an hour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
@@ -44,7 +44,7 @@ class Hatch:
 
     errors: ErrorTable
     ready: Callable[[Standing, str], str | None]
-    send: Callable[[Sequence[str]], frozenset[int]]
+    send: Callable[[Sequence[str]], Mapping[int, str]]
 
 
 def dlq_hatch(errors: ErrorTable, queue: Queue, topic: str, now: float) -> Hatch:
@@ -64,7 +64,7 @@ def firehose_hatch(errors: ErrorTable, stream: Stream) -> Hatch:
     def ready(_: Standing, record: str) -> str | None:
         return record if raw_record.decode(record) is not None else None
 
-    return Hatch(errors, ready, lambda records: frozenset(stream.put([each.encode() for each in records])))
+    return Hatch(errors, ready, lambda records: stream.put([each.encode() for each in records]))
 
 
 def settle(errors: ErrorTable, topic: str, now: int) -> int:

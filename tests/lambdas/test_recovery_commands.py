@@ -146,7 +146,7 @@ def test_the_balance_holds_after_a_bulk_load_past_the_processor(world: World, ro
     file = root / "messages.jsonl"
     file.write_text("\n".join([*(body(f"m{number}") for number in range(1, 600)), BROKEN]))
     result = run(root, "send", TOPIC, str(file), "--entry", "firehose")
-    assert result.stdout == f"{TOPIC}: 599 sent, 1 refused\n"
+    assert result.stdout == f"{TOPIC}: 599 sent, 1 refused (1 NOT_JSON)\n"
     world.land()
     result = run(root, "dlq", "balance", "--topic", TOPIC, "--json")
     [books] = json.loads(result.stdout)

@@ -48,5 +48,12 @@ def test_no_message_is_missing_after_crashes_refusals_throttling_and_duplicates(
         books = ingestion.books(stack.runtime)
         counted = recovery.pre_raw_balance(catalog, books, "orders")
         assert counted.balanced, counted
+        asked = recovery.pre_raw_balance(catalog, books, "orders", received=len(doubled) + len(broken))
+        assert asked.balanced, asked
+        closing = ("dlq", "close", "--topic", "orders", "--code", "NOT_JSON", "--reason", "broken on purpose")
+        stack.command(*closing)
+        after = recovery.pre_raw_balance(catalog, books, "orders")
+        assert (after.closed, after.open_dlq) == (len(broken), counted.open_dlq - len(broken))
+        assert after.difference == counted.difference
         log = (tmp_path / "logs" / "lambda.log").read_text()
     assert log.count("sqs_processor crashed") >= 5, "the test has to be what it says"

@@ -16,6 +16,8 @@ from tests.e2e.stack import running
 pytestmark = [pytest.mark.e2e, pytest.mark.faults, pytest.mark.timeout(3600)]
 
 COUNT = 20_000
+# Every fifth process dies: that blurs the counts far beyond what a day in production does.
+TOLERANCE = 0.05
 
 
 def envelope(number: int) -> dict[str, Any]:
@@ -50,6 +52,8 @@ def test_no_message_is_missing_after_crashes_refusals_throttling_and_duplicates(
         assert counted.balanced, counted
         asked = recovery.pre_raw_balance(catalog, books, "orders", received=len(doubled) + len(broken))
         assert asked.balanced, asked
+        assert counted.certain(TOLERANCE), counted
+        assert asked.certain(TOLERANCE), asked
         closing = ("dlq", "close", "--topic", "orders", "--code", "NOT_JSON", "--reason", "broken on purpose")
         stack.command(*closing)
         after = recovery.pre_raw_balance(catalog, books, "orders")

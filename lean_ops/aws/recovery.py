@@ -92,14 +92,15 @@ def settle(errors: ErrorTable, topic: str, now: int) -> int:
 def pre_raw_balance(
     catalog: Catalog, books: BreakerTable, topic: str, *, received: int | None = None
 ) -> PreRawBalance:
-    """A topic's books upstream of RAW, as large as the topic. A message open in both tables counts once."""
-    rows, raw = raw_tables.messages(catalog, topic)
+    """A topic's books upstream of RAW; reads all its identities. A message open in both tables counts once."""
+    rows, messages = raw_tables.messages(catalog, topic)
     in_firehose = error_tables.firehose_errors(catalog).standings(topic)
     in_dlq = error_tables.dlq_errors(catalog).standings(topic)
+    raw = raw_tables.arrived(catalog, topic, (each.identity for each in (*in_firehose, *in_dlq)))
     beyond_sqs = raw | _unresolved(in_firehose) | _closed(in_firehose)
     holdings = Holdings(
         raw_rows=rows,
-        raw=len(raw),
+        raw=messages,
         open_dlq=len(_unresolved(in_dlq) - beyond_sqs),
         open_firehose=len(_unresolved(in_firehose) - raw),
         closed_dlq=len(_closed(in_dlq) - beyond_sqs),

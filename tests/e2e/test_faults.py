@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lean_ops.aws import error_tables, ingestion, raw_tables, recovery
+from lean_ops.aws import error_tables, ingestion, recovery
 from lean_ops.aws.catalog import open_catalog
 from tests.e2e.stack import running
 
@@ -37,14 +37,15 @@ def test_no_message_is_missing_after_crashes_refusals_throttling_and_duplicates(
         stack.send("orders", doubled + broken)
         stack.command("local", "drain", "--timeout", "600")
         catalog = open_catalog(stack.runtime.environment, stack.runtime.home)
-        _, in_raw = raw_tables.messages(catalog, "orders")
+        in_raw = {
+            row["id"] for row in stack.sql("select message_id as id from iceberg_raw_db.orders_staging")
+        }
         failed = {
-            standing.identity
+            standing.identity.message_id
             for table in (error_tables.dlq_errors(catalog), error_tables.firehose_errors(catalog))
             for standing in table.standings("orders")
         }
-        ended = {identity.message_id for identity in in_raw | failed}
-        assert {each["message_id"] for each in sent} <= ended
+        assert {each["message_id"] for each in sent} <= in_raw | failed
         query = "select count(distinct record_id) as n from iceberg_raw_db.dlq_errors where error_code = 'NOT_JSON'"
         assert stack.sql(query) == [{"n": len(broken)}]
         books = ingestion.books(stack.runtime)

@@ -44,6 +44,19 @@ def test_a_duplicate_that_comes_after_24_hours_is_two_rows_and_balances(
     assert books.balanced
 
 
+def test_messages_of_many_days_are_told_apart_by_their_time_too(world: World) -> None:
+    times = [f"{year}-03-0{day}T00:00:00.00000{day}Z" for year in (2024, 2026) for day in (1, 2, 3)]
+    texts = [body("m1", publish_time=time) for time in times]
+    again = NOW + IDEMPOTENCY_SECONDS + 1
+    for now, sent in ((NOW, texts), (again, texts[:2])):
+        deliveries = [Delivery(f"sqs-{next(ids)}", text, SENT, 1) for text in sent]
+        assert process(TOPIC, deliveries, world.ports, now).failed == ()
+    world.land()
+    books = balance(world)
+    assert (books.received, books.raw, books.overstated) == (8, 6, 2)
+    assert books.balanced
+
+
 def test_a_message_that_two_processes_take_at_once_is_two_rows_and_balances(world: World) -> None:
     def another_takes_it_too(name: str, _: dict[str, Any]) -> None:
         if name == "dynamodb.BatchGetItem":

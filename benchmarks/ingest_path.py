@@ -36,6 +36,9 @@ class Watch:
     _stop: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
+        emulator = self.stack.facts.children["aws"]
+        # Those of now: the process of a function that is called for the first time meanwhile is no growth.
+        self._ours = [process for process in self._processes() if process.pid != emulator]
         self._thread = Thread(target=self._sample, daemon=True)
         self._thread.start()
 
@@ -44,9 +47,7 @@ class Watch:
 
     def memory_mb(self) -> float:
         """Of Firehose and the functions, without the emulator."""
-        emulator = self.stack.facts.children["aws"]
-        ours = [process for process in self._processes() if process.pid != emulator]
-        return sum(process.memory_info().rss for process in ours) / 2**20
+        return sum(process.memory_info().rss for process in self._ours) / 2**20
 
     def stop(self) -> None:
         self._stop.set()

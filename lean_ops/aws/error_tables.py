@@ -34,7 +34,7 @@ COMMIT_ATTEMPTS = 30
 _LOOK_UP = 5_000
 
 _IDENTITY = ("record_id", "topic_name", "message_id", "publish_time")
-_STANDING = (*_IDENTITY, "attempt", "status", "error_code", "detected_at")
+_STANDING = (*_IDENTITY, "attempt", "status", "error_code", "detected_at", "batch_id")
 
 
 @dataclass(frozen=True)
@@ -155,4 +155,5 @@ def _standing(hop: Hop, row: dict[str, Any]) -> Standing:
         cast(Status, row["status"]),
         row["error_code"],
         to_micros(row["detected_at"]),
+        row["batch_id"],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,31 +30,31 @@ class Queues:
             self._urls[topic] = found["QueueUrl"]
         return self._urls[topic]
 
-    def send(self, topic: str, bodies: Sequence[str], *, delay_seconds: int = 0) -> frozenset[int]:
-        """The indexes of the bodies that were not taken."""
-        unsent: set[int] = set()
+    def send(self, topic: str, bodies: Sequence[str], *, delay_seconds: int = 0) -> dict[int, str]:
+        """The index and error code of every body that was not taken."""
+        unsent: dict[int, str] = {}
         for run in chunks.by_size(
             range(len(bodies)),
             lambda index: len(bodies[index].encode()),
             most=QUEUES.max_batch_messages,
             most_bytes=QUEUES.max_message_bytes,
         ):
-            unsent.update(self._send_run(topic, bodies, run, delay_seconds))
-        return frozenset(unsent)
+            unsent.update(self._send_run(topic, bodies, dict.fromkeys(run, ""), delay_seconds))
+        return unsent
 
-    def _send_run(self, topic: str, bodies: Sequence[str], run: list[int], delay: int) -> Iterable[int]:
-        left = run
+    def _send_run(self, topic: str, bodies: Sequence[str], run: dict[int, str], delay: int) -> dict[int, str]:
+        left = run  # what a failing call leaves is what the last answered one refused
 
-        def attempt(pending: list[int]) -> list[int]:
+        def attempt(pending: dict[int, str]) -> dict[int, str]:
             nonlocal left
             entries = [
                 {"Id": str(index), "MessageBody": bodies[index], "DelaySeconds": delay} for index in pending
             ]
             response = self.client.send_message_batch(QueueUrl=self.url(topic), Entries=entries)
-            left = [int(failure["Id"]) for failure in response.get("Failed", ())]
+            left = {int(failure["Id"]): failure["Code"] for failure in response.get("Failed", ())}
             return left
 
         try:
             return self.patience.exhaust(run, attempt)
-        except RetryableError:
-            return left
+        except RetryableError as error:
+            return dict.fromkeys(left, str(error))

@@ -18,6 +18,7 @@ from lean_ops.errors import DataFaultError
 from lean_ops.identity import Identity, to_datetime, to_micros
 
 _DATA_FILE_ROWS = 10_000
+_IDENTITY = ("message_id", "publish_time")
 
 
 def arrived(catalog: Catalog, topic: str, identities: Iterable[Identity]) -> set[Identity]:
@@ -35,26 +36,29 @@ def arrived(catalog: Catalog, topic: str, identities: Iterable[Identity]) -> set
             row_filters.published(day, day),
             row_filters.among("message_id", (each.message_id for each in wanted)),
         )
-        scan = table.scan(here, selected_fields=("message_id", "publish_time"))
+        scan = table.scan(here, selected_fields=_IDENTITY)
         for batch in scan.to_arrow_batch_reader():
             rows = zip(batch["message_id"].to_pylist(), batch["publish_time"].to_pylist(), strict=True)
             found |= wanted & {Identity(topic, message_id, to_micros(moment)) for message_id, moment in rows}
     return found
 
 
-def messages(catalog: Catalog, topic: str) -> tuple[int, set[Identity]]:
-    """The number of a topic's rows in RAW, and its distinct messages: as large as the topic."""
+def messages(catalog: Catalog, topic: str) -> tuple[int, int]:
+    """The number of a topic's rows in RAW, and of its distinct messages. Holds one publish day at a time.
+
+    A message has one publish time, so no day knows a message of another.
+    """
     try:
         table = catalog.load_table(naming.raw_table(topic))
     except NoSuchTableError:
-        return 0, set()
-    rows, found = 0, set[Identity]()
-    for batch in table.scan(selected_fields=("message_id", "publish_time")).to_arrow_batch_reader():
-        times = batch["publish_time"].cast(pa.int64()).to_pylist()
-        ids = batch["message_id"].to_pylist()
-        rows += len(ids)
-        found.update(Identity(topic, message_id, time) for message_id, time in zip(ids, times, strict=True))
-    return rows, found
+        return 0, 0
+    rows = distinct = 0
+    for part in table.inspect.partitions().to_pylist():
+        day = part["partition"]["publish_time_day"]
+        found = table.scan(row_filters.published(day, day), selected_fields=_IDENTITY).to_arrow()
+        rows += found.num_rows
+        distinct += found.group_by(list(_IDENTITY)).aggregate([]).num_rows
+    return rows, distinct
 
 
 def sample(catalog: Catalog, topic: str, count: int) -> list[str]:

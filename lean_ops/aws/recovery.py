@@ -1,6 +1,6 @@
-"""Settles and replays what ended in the error tables.
+"""Settles, replays and closes what ended in the error tables.
 
-A record is resolved when its message is in RAW, and by nothing else. A replay claims its records first, by
+A record is resolved when its message is in RAW, or when a person gives it up. A replay claims its records first, by
 appending a row to each, and sends only those whose claim was its own: two replays at once send a message once,
 and one that dies in between leaves records that are open again after an hour.
 """
@@ -8,7 +8,7 @@ and one that dies in between leaves records that are open again after an hour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
@@ -18,7 +18,7 @@ from lean_ops.aws.books import BreakerTable
 from lean_ops.aws.error_tables import ErrorTable
 from lean_ops.identity import Identity
 from lean_ops.ingestion import chunks, raw_record
-from lean_ops.ingestion.attempts import ReplayPlan, Standing, plan_replay
+from lean_ops.ingestion.attempts import NO_TOPIC, ReplayPlan, Standing, plan_replay
 from lean_ops.ingestion.intake import Delivery, Message, prepare
 from lean_ops.ingestion.ports import Queue, Stream
 from lean_ops.ingestion.pre_raw import Holdings, PreRawBalance, balance
@@ -39,12 +39,22 @@ class ReplayResult:
 
 
 @dataclass(frozen=True)
+class CloseResult:
+    """What a closing did, in messages; `counts` are the records it was asked for, by code."""
+
+    counts: dict[str, int]
+    resolved: int
+    in_flight: int
+    closed: int = 0
+
+
+@dataclass(frozen=True)
 class Hatch:
     """How the records of one error table leave it: what a kept text is sent as, and where to."""
 
     errors: ErrorTable
     ready: Callable[[Standing, str], str | None]
-    send: Callable[[Sequence[str]], frozenset[int]]
+    send: Callable[[Sequence[str]], Mapping[int, str]]
 
 
 def dlq_hatch(errors: ErrorTable, queue: Queue, topic: str, now: float) -> Hatch:
@@ -64,11 +74,13 @@ def firehose_hatch(errors: ErrorTable, stream: Stream) -> Hatch:
     def ready(_: Standing, record: str) -> str | None:
         return record if raw_record.decode(record) is not None else None
 
-    return Hatch(errors, ready, lambda records: frozenset(stream.put([each.encode() for each in records])))
+    return Hatch(errors, ready, lambda records: stream.put([each.encode() for each in records]))
 
 
 def settle(errors: ErrorTable, topic: str, now: int) -> int:
     """Resolve the records whose messages are in RAW. Returns how many this call resolved."""
+    if topic == NO_TOPIC:
+        return 0  # and so it has no RAW
     pending = [each for each in errors.standings(topic) if each.status != "resolved"]
     there = raw_tables.arrived(errors.catalog, topic, (each.identity for each in pending))
     answers = [
@@ -80,23 +92,54 @@ def settle(errors: ErrorTable, topic: str, now: int) -> int:
 def pre_raw_balance(
     catalog: Catalog, books: BreakerTable, topic: str, *, received: int | None = None
 ) -> PreRawBalance:
-    """A topic's books upstream of RAW, as large as the topic. A message open in both tables counts once."""
-    rows, raw = raw_tables.messages(catalog, topic)
-    in_firehose = _unresolved(error_tables.firehose_errors(catalog), topic) - raw
-    in_dlq = _unresolved(error_tables.dlq_errors(catalog), topic)
-    ever_in_dlq = {each.identity for each in error_tables.dlq_errors(catalog).standings(topic)}
+    """A topic's books upstream of RAW; reads all its identities. A message open in both tables counts once."""
+    rows, messages = raw_tables.messages(catalog, topic)
+    in_firehose = error_tables.firehose_errors(catalog).standings(topic)
+    in_dlq = error_tables.dlq_errors(catalog).standings(topic)
+    raw = raw_tables.arrived(catalog, topic, (each.identity for each in (*in_firehose, *in_dlq)))
+    beyond_sqs = raw | _unresolved(in_firehose) | _closed(in_firehose)
     holdings = Holdings(
         raw_rows=rows,
-        raw=len(raw),
-        open_dlq=len(in_dlq - raw - in_firehose),
-        open_firehose=len(in_firehose),
-        dlq_in_raw=len(ever_in_dlq & raw),
+        raw=messages,
+        open_dlq=len(_unresolved(in_dlq) - beyond_sqs),
+        open_firehose=len(_unresolved(in_firehose) - raw),
+        closed_dlq=len(_closed(in_dlq) - beyond_sqs),
+        closed_firehose=len(_closed(in_firehose) - raw),
+        dlq_delivered=len({each.identity for each in in_dlq} & beyond_sqs),
     )
     return balance(books.totals(topic), holdings, received)
 
 
-def _unresolved(errors: ErrorTable, topic: str) -> set[Identity]:
-    return {each.identity for each in errors.standings(topic) if each.status != "resolved"}
+def _unresolved(standings: Iterable[Standing]) -> set[Identity]:
+    return {each.identity for each in standings if each.status != "resolved"}
+
+
+def _closed(standings: Iterable[Standing]) -> set[Identity]:
+    return {each.identity for each in standings if each.closed}
+
+
+def close(
+    errors: ErrorTable,
+    topic: str,
+    now: float,
+    reason: str,
+    *,
+    since: int | None = None,
+    code: str | None = None,
+    message_ids: Collection[str] = (),
+    on_plan: Callable[[ReplayPlan], None] = lambda _: None,
+    dry_run: bool = False,
+) -> CloseResult:
+    """Settle, count (`on_plan` hears of it first), and give up what is left. What is on its way is left alone."""
+    micros = int(now * 1e6)
+    resolved = 0 if dry_run else settle(errors, topic, micros)
+    asked = [
+        each for each in errors.standings(topic) if not message_ids or each.identity.message_id in message_ids
+    ]
+    plan = plan_replay(asked, micros, since=since, code=code)
+    on_plan(plan)
+    closings = [] if dry_run else [each.closing(micros, reason) for each in plan.send]
+    return CloseResult(plan.counts, resolved, plan.in_flight, len(errors.append(closings)))
 
 
 def replay(

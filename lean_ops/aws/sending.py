@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lean_ops.aws import ingestion
 from lean_ops.aws.patience import Patience
 from lean_ops.ingestion import envelope, raw_record
-from lean_ops.ingestion.envelope import Rejection
+from lean_ops.ingestion.envelope import Code, Rejection
 from lean_ops.ingestion.ports import Tally
-from lean_ops.resources import DELIVERY
+from lean_ops.resources import DELIVERY, QUEUES
 from lean_ops.runtime import Runtime
 
 # A bulk load is faster than its consumer: "slow down" is answered by slowing down, for minutes if need be.
@@ -23,22 +24,28 @@ _LINES_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of the lines so far; the refused ones were not sent."""
+    """What became of the lines so far; the refused ones, counted by the code of their reason, were not sent."""
 
     sent: int = 0
-    refused: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
 
-    def plus(self, lines: int, refused: int) -> Sent:
-        return Sent(self.sent + lines - refused, self.refused + refused)
+    @property
+    def refused(self) -> int:
+        return self.reasons.total()
+
+    def plus(self, lines: int, refusals: Iterable[str]) -> Sent:
+        refused = Counter(refusals)
+        return Sent(self.sent + lines - refused.total(), self.reasons + refused)
 
 
 def to_queue(runtime: Runtime, topic: str, lines: Iterable[bytes]) -> Iterator[Sent]:
-    """Every line is a body, broken or not: what to do with it is the processor's business."""
+    """Every line that SQS can carry is a body, broken or not: what to do with it is the processor's business."""
     queues, so_far = ingestion.queues(runtime, _BULK), Sent()
     for chunk in _chunks(lines, _LINES_AT_ONCE):
-        bodies = [text for text in map(_text, chunk) if text is not None]
-        unsent = queues.send(topic, bodies)
-        so_far = so_far.plus(len(chunk), len(chunk) - len(bodies) + len(unsent))
+        found = [_body(line) for line in chunk]
+        refusals = [code for code in found if isinstance(code, Code)]
+        unsent = queues.send(topic, [body for body in found if not isinstance(body, Code)])
+        so_far = so_far.plus(len(chunk), [*refusals, *unsent.values()])
         yield so_far
 
 
@@ -56,7 +63,8 @@ def to_firehose(
         unsent = stream.put(sound)
         if len(sound) > len(unsent):
             books.count(topic, Tally(accepted=len(sound) - len(unsent)), clock())
-        so_far = so_far.plus(len(chunk), len(chunk) - len(sound) + len(unsent))
+        refusals = [record.code for record in records if isinstance(record, Rejection)]
+        so_far = so_far.plus(len(chunk), [*refusals, *unsent.values()])
         yield so_far
 
 
@@ -67,11 +75,14 @@ def _record(topic: str, line: bytes, now: float) -> bytes | Rejection:
     return parsed if isinstance(parsed, Rejection) else raw_record.encode(topic, parsed, int(now * 1000))
 
 
-def _text(line: bytes) -> str | None:
+def _body(line: bytes) -> str | Code:
+    """SQS carries nothing but UTF-8, and no more than its limit."""
+    if len(line) > QUEUES.max_message_bytes:
+        return Code.TOO_LARGE
     try:
         return line.decode()
     except UnicodeDecodeError:
-        return None  # SQS carries nothing but UTF-8
+        return Code.NOT_UTF8
 
 
 def _chunks(lines: Iterable[bytes], count: int) -> Iterator[list[bytes]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lean_ops.cli import options, output
+from lean_ops.cli import options, output, pre_raw
 from lean_ops.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ Since = Annotated[
 ]
 Code = Annotated[str | None, typer.Option("--code", help="Only this error code.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count, and change nothing.")]
-Received = Annotated[
-    int | None,
-    typer.Option("--received", help="What the source says it sent; by default what the processor counted."),
+Reason = Annotated[str, typer.Option("--reason", help="Why nobody will need them.")]
+MessageIds = Annotated[
+    list[str] | None,
+    typer.Option("--message", help="Only this message_id; more than once for several.", show_default=False),
 ]
 
 
@@ -44,11 +46,13 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         """Count the records by topic, code and status; the latest attempt of each counts."""
         from collections import Counter
 
-        standings = _errors(kind, _runtime(root, env, topic)).standings(topic)
+        standings = _errors(kind, _runtime(root, env, _named(topic))).standings(topic)
         counts = Counter((each.identity.topic, each.error_code, each.status) for each in standings)
         columns = ("topic", "code", "status", "count")
         rows = [dict(zip(columns, (*key, n), strict=True)) for key, n in sorted(counts.items())]
         output.records(rows, as_json=as_json)
+        if not rows:
+            output.talk("no records")
 
     @group.command()
     def settle(
@@ -89,41 +93,62 @@ def _group(kind: Kind, text: str) -> typer.Typer:
             now,
             since=asked_since,
             code=code,
-            on_plan=_announce,
+            on_plan=partial(_announce, "replay"),
             dry_run=dry_run,
         )
         raise typer.Exit(_report(result, dry_run=dry_run, as_json=as_json))
+
+    @group.command()
+    def close(
+        topic: Topic,
+        *,
+        reason: Reason,
+        message: MessageIds = None,
+        code: Code = None,
+        since: Since = None,
+        dry_run: DryRun = False,
+        root: options.Root = None,
+        env: options.Env = "local",
+        as_json: options.Json = False,
+    ) -> None:
+        """Give records up for good: they stay in the table and the archive, with the reason. Counts first."""
+        import time
+        from dataclasses import asdict
+
+        from lean_ops.aws import recovery
+        from lean_ops.ingestion.moments import moment
+
+        if not reason.strip():
+            raise UsageError("an empty reason", next_step="say why: whoever reads the table will ask")
+        if code is None and not message:
+            raise UsageError("nothing says which records", next_step="--code CODE, or --message MESSAGE_ID")
+        now = time.time()
+        errors = _errors(kind, _runtime(root, env, _named(topic)))
+        standings = errors.standings(topic)
+        _known(code, {each.error_code for each in standings})
+        _found(set(message or ()), {each.identity.message_id for each in standings})
+        result = recovery.close(
+            errors,
+            topic,
+            now,
+            f"{reason.strip()} ({options.person()})",
+            since=None if since is None else moment(since, now),
+            code=code,
+            message_ids=frozenset(message or ()),
+            on_plan=partial(_announce, "close"),
+            dry_run=dry_run,
+        )
+        if as_json:
+            output.data(asdict(result) | {"dry_run": dry_run})
+        elif not dry_run:
+            output.line(f"{result.closed} closed, {result.resolved} found in RAW and resolved")
 
     return group
 
 
 app = _group("dlq", "Messages that ended in a dead-letter queue.")
 firehose_app = _group("firehose", "Records that Firehose could not deliver.")
-
-
-@app.command()
-def balance(
-    topic: Topic,
-    received: Received = None,
-    root: options.Root = None,
-    env: options.Env = "local",
-    as_json: options.Json = False,
-) -> None:
-    """Check that all that was received is in RAW, was a duplicate, or is an open error."""
-    from dataclasses import asdict
-
-    from lean_ops.aws import ingestion, recovery
-    from lean_ops.aws.catalog import open_catalog
-
-    runtime = _runtime(root, env, topic)
-    catalog = open_catalog(runtime.environment, runtime.home)
-    books = recovery.pre_raw_balance(catalog, ingestion.books(runtime), topic, received=received)
-    output.records([asdict(books) | {"difference": books.difference}], as_json=as_json)
-    if books.understated or books.overstated:
-        output.talk(f"a difference from -{books.overstated} to {books.understated} counts as balanced")
-    off = "the books do not balance; they can only once queues and buffers are empty"
-    output.talk("the books balance" if books.balanced else off)
-    raise typer.Exit(output.FINE if books.balanced else output.FINDINGS)
+app.command()(pre_raw.balance)
 
 
 @firehose_app.command()
@@ -150,6 +175,13 @@ def _runtime(root: options.Root, env: str, topic: str | None) -> Runtime:
     return options.runtime(root, env)
 
 
+def _named(topic: str | None) -> str | None:
+    """What names no topic is looked at and closed under a name that no topic has."""
+    from lean_ops.ingestion.attempts import NO_TOPIC
+
+    return None if topic == NO_TOPIC else topic
+
+
 def _errors(kind: Kind, runtime: Runtime) -> ErrorTable:
     from lean_ops.aws import error_tables
     from lean_ops.aws.catalog import open_catalog
@@ -173,9 +205,16 @@ def _known(code: str | None, codes: set[str]) -> None:
         raise UsageError(f"no record has the code {code}", next_step=f"the codes of this topic: {there}")
 
 
-def _announce(plan: ReplayPlan) -> None:
+def _announce(doing: str, plan: ReplayPlan) -> None:
     counts = ", ".join(f"{count} {code}" for code, count in plan.counts.items()) or "nothing"
-    output.talk(f"to replay: {counts}; on their way from an earlier replay: {plan.in_flight}")
+    output.talk(f"to {doing}: {counts}")
+    if plan.in_flight:
+        output.talk(f"left alone, on their way from an earlier replay: {plan.in_flight}")
+
+
+def _found(asked: set[str], known: set[str]) -> None:
+    if missing := sorted(asked - known):
+        raise UsageError(f"no record has the message_id {missing[0]}", next_step="lean-ops sql names them")
 
 
 def _report(result: ReplayResult, *, dry_run: bool, as_json: bool) -> int:

@@ -201,14 +201,26 @@ def _detach(runtime: Runtime, command: list[str]) -> None:
         process = subprocess.Popen(  # noqa: S603 (our own module)
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
-    while process.poll() is None:
-        stack = find_stack(runtime.home)
-        if stack is not None and stack.pid == process.pid:
-            break
-        time.sleep(0.1)
+    try:
+        _await_ready(runtime.home, process)
+    except KeyboardInterrupt:  # whoever gives up waiting wants no stack that comes up all the same
+        process.terminate()
+        process.wait()
+        raise
     output.talk(log_file.read_text("utf-8").rstrip())
     if process.returncode:
         raise typer.Exit(output.FINDINGS)
+
+
+def _await_ready(home: Path, process: subprocess.Popen[bytes]) -> None:
+    """Return once the stack stands, or once its process has ended."""
+    from lean_ops.aws.clients import find_stack
+
+    while process.poll() is None:
+        stack = find_stack(home)
+        if stack is not None and stack.pid == process.pid:
+            return
+        time.sleep(0.1)
 
 
 def _ended(home: Path) -> bool:

@@ -54,7 +54,9 @@ def send(
     if drawn:
         sys.stderr.write("\r\033[K")
     if as_json:
-        output.data({"topic": topic, "entry": entry.value, "sent": state.sent, "refused": state.refused})
+        facts = {"topic": topic, "entry": entry.value, "sent": state.sent, "refused": state.refused}
+        output.data(facts | {"reasons": state.reasons})
     else:
-        output.line(f"{topic}: {state.sent} sent, {state.refused} refused")
+        reasons = ", ".join(f"{count} {code}" for code, count in sorted(state.reasons.items()))
+        output.line(f"{topic}: {state.sent} sent, {state.refused} refused" + f" ({reasons})" * bool(reasons))
     raise typer.Exit(output.FINDINGS if state.refused else output.FINE)

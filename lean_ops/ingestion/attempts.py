@@ -1,8 +1,8 @@
 """Rows of the error tables: one row is one attempt at one record, a later row answers an earlier one.
 
-A record is open until a row says that it is resolved. What a row was written for is its `batch_id`, which is
-deterministic (the SQS message that ended in the dead-letter queue, the error object, the attempt that a replay
-answers): the same cause adds no second row, whoever repeats it and whenever.
+A record is open until a row says that it is resolved: its message is in RAW, or a person gave it up. What a row
+was written for is its `batch_id`, which is deterministic (the SQS message that ended in the dead-letter queue, the
+error object, the attempt that a replay answers): the same cause adds no second row, whoever repeats it and whenever.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ Status = Literal["open", "replayed", "resolved"]
 
 # The partition of what names no topic; no topic can have this name.
 NO_TOPIC = "(none)"
+
+# What the causes of rows begin with by which a person gave a record up; a cause of ours is an id or a key.
+_CLOSED = "closed-"
 
 # A replay may need all receives of its queue and a full Firehose buffer before it shows in RAW.
 IN_FLIGHT_MICROS = 3600 * 1_000_000
@@ -51,10 +54,21 @@ class Standing:
     status: Status
     error_code: str
     detected_at: int
+    batch_id: str = ""
 
     @property
     def record_id(self) -> str:
         return self.identity.record_id(self.hop)
+
+    @property
+    def closed(self) -> bool:
+        """Whether a person gave it up. Its message may have reached RAW all the same."""
+        return self.batch_id.startswith(_CLOSED)
+
+    def closing(self, now: int, reason: str) -> Attempt:
+        """The row by which a person gives this record up, at most once for each attempt."""
+        batch_id = f"{_CLOSED}{self.attempt}"
+        return Attempt(self.identity, self.hop, "resolved", self.error_code, reason, batch_id, now)
 
     def answered(self, status: Status, now: int, detail: str) -> Attempt:
         """The row that answers this attempt, at most once for each status."""

@@ -59,9 +59,9 @@ class Stream(Protocol):
 
 
 class Queue(Protocol):
-    """Sends bodies to a topic's queue; returns the indexes that it did not take."""
+    """Sends bodies to a topic's queue; returns the index and the error code of each that it did not take."""
 
-    def send(self, topic: str, bodies: Sequence[str], *, delay_seconds: int = 0) -> frozenset[int]: ...
+    def send(self, topic: str, bodies: Sequence[str], *, delay_seconds: int = 0) -> Mapping[int, str]: ...
 
 
 class Books(Protocol):

@@ -99,6 +99,16 @@ def test_ctrl_c_ends_a_stack_in_the_foreground(tmp_path: Path) -> None:
     assert processes(tmp_path) == set()
 
 
+def test_ctrl_c_while_waiting_for_a_stack_in_the_background_takes_it_back(tmp_path: Path) -> None:
+    stack = LocalStack(tmp_path)
+    with stack.foreground("local", "up", "--detach") as process:
+        wait_until(lambda: len(processes(tmp_path)) > 2)  # its supervisor has begun
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert processes(tmp_path) == set()
+    assert find_stack(tmp_path) is None
+
+
 def test_a_dead_child_ends_the_stack_with_one_line_that_names_it(stack: LocalStack) -> None:
     os.kill(stack.facts.children["firehose"], signal.SIGKILL)
     wait_until(lambda: not processes(stack.home), seconds=30)

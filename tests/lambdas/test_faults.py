@@ -15,7 +15,8 @@ from typing import Any, Literal
 import pytest
 
 from lambdas.firehose_errors import handler as collector
-from lean_ops.aws import raw_tables, recovery
+from lean_ops import naming
+from lean_ops.aws import recovery
 from lean_ops.aws.books import BreakerTable
 from lean_ops.ingestion import raw_record
 from lean_ops.ingestion.raw_record import RawRecord
@@ -233,7 +234,8 @@ def test_whatever_fails_every_message_ends_in_raw_or_in_an_error_table(world: Wo
         pass
     collector._collector().collect_all(time.time())
 
-    in_raw = {each.message_id for each in raw_tables.messages(world.catalog, TOPIC)[1]}
+    raw = world.catalog.load_table(naming.raw_table(TOPIC)).scan().to_arrow()
+    in_raw = set(raw["message_id"].to_pylist())
     in_dlq = {each.identity.message_id for each in world.dlq_errors.standings(TOPIC)}
     in_firehose = {each.identity.message_id for each in world.firehose_errors.standings(TOPIC)}
     assert in_raw | in_dlq | in_firehose >= {f"m{number}" for number in range(messages)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -46,7 +47,7 @@ def test_a_replay_says_the_counts_first_and_then_what_it_did(world: World, root:
     result = run(root, "dlq", "replay", "--topic", TOPIC)
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "to replay: 1 NOT_JSON, 1 RECEIVES_EXHAUSTED; on their way from an earlier replay: 0",
+        "to replay: 1 NOT_JSON, 1 RECEIVES_EXHAUSTED",
         "1 NOT_JSON left: the processor would reject them again",
     ]
     assert result.stdout == "1 sent again, 0 found in RAW and resolved\n"
@@ -146,7 +147,7 @@ def test_the_balance_holds_after_a_bulk_load_past_the_processor(world: World, ro
     file = root / "messages.jsonl"
     file.write_text("\n".join([*(body(f"m{number}") for number in range(1, 600)), BROKEN]))
     result = run(root, "send", TOPIC, str(file), "--entry", "firehose")
-    assert result.stdout == f"{TOPIC}: 599 sent, 1 refused\n"
+    assert result.stdout == f"{TOPIC}: 599 sent, 1 refused (1 NOT_JSON)\n"
     world.land()
     result = run(root, "dlq", "balance", "--topic", TOPIC, "--json")
     [books] = json.loads(result.stdout)
@@ -171,10 +172,129 @@ def test_the_balance_tells_how_far_it_may_be_off(world: World, root: Path) -> No
     world.firehose.accepted *= 2
     world.land()
     result = run(root, "dlq", "balance", "--topic", TOPIC, "--received", "2")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        1,
+        [
+            "the books are uncertain: 1 could be missing unseen, beyond the tolerance of 1.00%",
+            "  next: --received with what the sender counted, or a greater --tolerance",
+        ],
+    )
+    result = run(root, "dlq", "balance", "--topic", TOPIC, "--received", "2", "--tolerance", "0.5")
     assert (result.exit_code, result.stderr) == (
         0,
-        "a difference from -1 to 0 counts as balanced\nthe books balance\n",
+        "the books balance; 1 could be missing unseen, within the tolerance of 50.00%\n",
     )
+    result = run(root, "dlq", "balance", "--topic", TOPIC, "--received", "3")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        1,
+        [
+            "the books do not balance; they can only once queues and buffers are empty",
+            "  a difference from -1 to 0 would balance",
+        ],
+    )
+
+
+def test_what_nobody_can_mend_is_closed_with_a_reason_and_stays_in_the_books(
+    world: World, root: Path
+) -> None:
+    world.send(SOUND)
+    world.process()
+    world.land()
+    dead_letters(world, BROKEN, "[]")
+    closing = ("dlq", "close", "--topic", TOPIC, "--code", "NOT_JSON", "--reason", "the till's self-test")
+    before = run(root, *closing, "--dry-run")
+    assert (before.exit_code, before.stdout) == (0, "")
+    result = run(root, *closing)
+    assert (result.exit_code, result.stdout) == (0, "1 closed, 0 found in RAW and resolved\n")
+    assert before.stderr == result.stderr == "to close: 1 NOT_JSON\n"
+    assert [each["status"] for each in json.loads(run(root, "dlq", "list", "--json").stdout)] == [
+        "resolved",
+        "open",
+    ]
+    assert run(root, *closing).stdout == "0 closed, 0 found in RAW and resolved\n"
+    [closed] = [each for each in attempts(world) if each["batch_id"] == "closed-1"]
+    assert closed["detail"].startswith("the till's self-test (")
+    for received in ([], ["--received", "3"]):
+        result = run(root, "dlq", "balance", "--topic", TOPIC, "--json", *received)
+        [books] = json.loads(result.stdout)
+        assert (result.exit_code, books["received"], books["raw"]) == (0, 3, 1)
+        assert (books["open_dlq"], books["closed"], books["difference"]) == (1, 1, 0)
+
+
+def test_a_single_message_is_closed_by_its_id_and_what_names_no_topic_is_too(
+    world: World, root: Path
+) -> None:
+    dead_letters(world, BROKEN, BROKEN)
+    message = attempts(world)[0]["message_id"]
+    result = run(root, "dlq", "close", "--topic", TOPIC, "--message", message, "--reason", "x", "--json")
+    assert json.loads(result.stdout)["closed"] == 1
+    world.write_error_object("iceberg-failed", "no record")
+    run(root, "firehose", "collect")
+    nowhere = (
+        "firehose",
+        "close",
+        "--topic",
+        "(none)",
+        "--code",
+        "UNREADABLE",
+        "--reason",
+        "a test's object",
+    )
+    assert run(root, *nowhere).stdout == "1 closed, 0 found in RAW and resolved\n"
+    [row] = json.loads(run(root, "firehose", "list", "--topic", "(none)", "--json").stdout)
+    assert (row["status"], row["count"]) == ("resolved", 1)
+
+
+def test_a_closed_firehose_error_stays_in_the_books_and_a_new_failure_reopens_it(
+    world: World, root: Path
+) -> None:
+    world.send(SOUND, body("m2"))
+    world.process()
+    world.land(fails=lambda row: row.message_id == "m2")
+    run(root, "firehose", "collect")
+    code = json.loads(run(root, "firehose", "list", "--json").stdout)[0]["code"]
+    run(root, "firehose", "close", "--topic", TOPIC, "--code", code, "--reason", "not worth it")
+    assert balance(root) == {"received": 2, "open_firehose": 0, "closed": 1, "difference": 0}
+    failed_again = RawRecord("m2", TOPIC, 1_794_988_800_123_456, 1, None, "{}")
+    world.write_error_object("iceberg-failed", error_line(raw_record.text(failed_again)))
+    run(root, "firehose", "collect")
+    assert balance(root) == {"received": 2, "open_firehose": 1, "closed": 0, "difference": 0}
+
+
+def test_what_a_replay_has_just_sent_is_not_closed(world: World, root: Path) -> None:
+    dead_letters(world, SOUND)
+    run(root, "dlq", "replay", "--topic", TOPIC)
+    result = run(root, "dlq", "close", "--topic", TOPIC, "--message", "m1", "--reason", "x")
+    assert result.stdout == "0 closed, 0 found in RAW and resolved\n"
+    assert result.stderr == "to close: nothing\nleft alone, on their way from an earlier replay: 1\n"
+
+
+def balance(root: Path) -> dict[str, int]:
+    [books] = json.loads(run(root, "dlq", "balance", "--topic", TOPIC, "--json").stdout)
+    return {name: books[name] for name in ("received", "open_firehose", "closed", "difference")}
+
+
+def attempts(world: World) -> list[dict[str, Any]]:
+    return list(world.catalog.load_table(world.dlq_errors.spec.identifier).scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--code", "NOT_JSON", "--reason", " "], "an empty reason"),
+        (["--reason", "x"], "nothing says which records"),
+        (["--code", "NOT_JSN", "--reason", "x"], "no record has the code NOT_JSN"),
+        (["--message", "m9", "--reason", "x"], "no record has the message_id m9"),
+    ],
+)
+def test_a_closing_that_is_not_meant_is_refused(
+    world: World, root: Path, arguments: list[str], words: str
+) -> None:
+    dead_letters(world, BROKEN)
+    result = run(root, "dlq", "close", "--topic", TOPIC, *arguments)
+    assert isinstance(result.exception, UsageError)
+    assert words in str(result.exception)
+    assert len(attempts(world)) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import cache, partial
 
 import pytest
@@ -54,7 +55,8 @@ def test_lines_are_sent_as_they_are_and_what_sqs_cannot_carry_is_counted(seed: S
     too_large = b"x" * (QUEUES.max_message_bytes + 1)
     lines = [b'{"payload": {}}\n', b"broken\r\n", b"\n", b"\xff\xfe\n", too_large, "Grüße".encode()]
     *_, last = to_queue(seed.runtime, "payments", lines)
-    assert last == Sent(sent=3, refused=2)
+    assert last == Sent(3, Counter({"NOT_UTF8": 1, "TOO_LARGE": 1}))
+    assert last.refused == 2
     sqs = seed.client("sqs")
     url = sqs.get_queue_url(QueueName=seed.runtime.names.queue("payments"))["QueueUrl"]
     messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]

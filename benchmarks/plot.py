@@ -25,17 +25,32 @@ def lines(sizes: Sequence[int], seconds: Mapping[str, Sequence[float]], title: s
         _line([(x(0), y(0)), (x(0), y(most))], "#444"),
     ]
     drawn += [_text(x(size) - 12, y(0) + 18, f"{size / 1_000_000:g} M") for size in sizes]
-    for colour, (name, values) in zip(_COLOURS, seconds.items(), strict=False):
+    labels = list(
+        zip(
+            *(_apart([y(value) - 8 for value in at_size]) for at_size in zip(*seconds.values(), strict=True)),
+            strict=True,
+        )
+    )
+    for colour, (name, values), tops in zip(_COLOURS, seconds.items(), labels, strict=False):
         points = [(x(size), y(value)) for size, value in zip(sizes, values, strict=True)]
         drawn.append(_line(points, colour))
-        for (left, top), value in zip(points, values, strict=True):
+        for (left, top), value, label in zip(points, values, tops, strict=True):
             drawn.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3" fill="{colour}"/>')
-            drawn.append(_text(left - 14, top - 8, f"{value:.1f} s", colour))
-        drawn.append(_text(points[-1][0] + 24, points[-1][1] + 4, name, colour))
+            drawn.append(_text(left - 14, label, f"{value:.1f} s", colour))
+        drawn.append(_text(points[-1][0] + 30, tops[-1], name, colour))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
         f'font-size="12"><rect width="100%" height="100%" fill="white"/>{"".join(drawn)}</svg>\n'
     )
+
+
+def _apart(tops: Sequence[float]) -> list[float]:
+    """The same places from the lowest up, none of them on top of the one below."""
+    free, found = float("inf"), list(tops)
+    for number in sorted(range(len(tops)), key=lambda number: -tops[number]):
+        found[number] = min(tops[number], free)
+        free = found[number] - 14
+    return found
 
 
 def _line(points: Sequence[tuple[float, float]], colour: str) -> str:

@@ -15,9 +15,7 @@ from tests.e2e.test_stack_life import processes
 pytestmark = [pytest.mark.e2e, pytest.mark.stack, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.faults), pytest.param(3, marks=pytest.mark.faults)]
-)
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_tables_hold_what_was_sent(tmp_path: Path, seed: int) -> None:
     stack = LocalStack(tmp_path)
     done = stack.program("emulate", "full", "--records", "60", "--seed", str(seed), "--json")

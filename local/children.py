@@ -24,7 +24,7 @@ class ChildSpec:
     """One process: its command, when it counts as ready, how it is stopped, and what the supervisor's death brings.
 
     A `step` is not kept: it has to end well before the next child starts. A child that starts `at_once` is not
-    waited for before the next one starts, but with all the others.
+    waited for before the next one starts, but with all the others; one `after_all` starts when all those are ready.
     """
 
     name: str
@@ -32,7 +32,8 @@ class ChildSpec:
     ready: Callable[[], bool] = lambda: True
     step: bool = False
     at_once: bool = False
-    ready_seconds: float = 60.0
+    after_all: bool = False
+    ready_seconds: float = 120.0
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 10.0
     death_signal: int = signal.SIGKILL

@@ -75,11 +75,13 @@ class Plan:
         return (
             # It writes down all it holds when it ends, and is given the time for it.
             ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
+            # Spark and Airflow take longest to start, and need nothing of what follows until there are runs.
+            *((warm,) if self.wants_spark else ()),
+            *(self.airflow.children() if self.airflow else ()),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
             ChildSpec("lambda", _module("local.lambda_runner"), ready_file(home).exists),
-            *((warm,) if self.wants_spark else ()),
-            *(self.airflow.children() if self.airflow else ()),
+            *((self.airflow.scheduler(),) if self.airflow else ()),
             *((traffic,) if "traffic" in self.extras else ()),
         )
 
@@ -142,8 +144,12 @@ class Supervisor:
         began = time.monotonic()
         home, logs = self._plan.runtime.home, self._plan.runtime.home / "logs"
         logs.mkdir(exist_ok=True)
+        if sys.stderr.isatty():
+            _say(f"starting, logs in {logs}")
         ready_file(home).unlink(missing_ok=True)
         for spec in self._plan.children():
+            if spec.after_all:
+                self._await_all()
             child = Child(spec, self._plan.variables(), logs)
             self._children.append(child)
             self._tell_guardian(f"+{child.pid}")
@@ -151,8 +157,7 @@ class Supervisor:
                 child.await_ready(self._stopping.is_set)
             if spec.step:
                 self._end(child)
-        for child in self._children:
-            child.await_ready(self._stopping.is_set)
+        self._await_all()
         if self._stopping.is_set():
             return
         pids = {child.spec.name: child.pid for child in self._children}
@@ -162,6 +167,10 @@ class Supervisor:
             _say(f"  {name:<9} {url}")
         if self._plan.airflow:
             _say(f"  log in as {USER} with {self._plan.airflow.secrets['password']}")
+
+    def _await_all(self) -> None:
+        for child in self._children:
+            child.await_ready(self._stopping.is_set)
 
     def _end(self, child: Child) -> None:
         child.stop()

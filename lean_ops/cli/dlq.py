@@ -41,7 +41,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         env: options.Env = "local",
         as_json: options.Json = False,
     ) -> None:
-        """Count the records by topic, code and status; the latest attempt of each counts."""
+        """Count records by topic, code and status. The latest attempt of each counts."""
         from collections import Counter
 
         standings = _errors(kind, _runtime(root, env, topic)).standings(topic)
@@ -109,7 +109,7 @@ def balance(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Check that all that was received is in RAW, was a duplicate, or is an open error."""
+    """Balance what was received with RAW, duplicates and open errors."""
     from dataclasses import asdict
 
     from lean_ops.aws import ingestion, recovery
@@ -128,7 +128,7 @@ def balance(
 
 @firehose_app.command()
 def collect(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
-    """Read every object under the error prefix: makes missed events good, and adds nothing twice."""
+    """Read the error prefix once more, for events that were missed. Nothing is added twice."""
     import time
 
     from lean_ops.aws import clients

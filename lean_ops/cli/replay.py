@@ -31,7 +31,7 @@ def errors(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Validate a topic's open errors under the active contract. Counts first; what is valid now is merged."""
+    """Validate open errors under the active contract. Counts first; what is valid now is merged."""
     import time
     from collections import Counter
 
@@ -52,6 +52,8 @@ def errors(
     rows = [{"code": each, "open": count} for each, count in sorted(counts.items())]
     if dry_run or not counts:
         output.records(rows, as_json=as_json)
+        healing = f"how many would heal under the contract of this repository: lean-ops schema plan {topic}"
+        output.talk(healing if counts else f"no such open error of {topic}")
         return
     if not as_json:
         output.records(rows, as_json=False)

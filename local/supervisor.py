@@ -39,6 +39,7 @@ EXTRAS = ("spark", "airflow", "traffic")
 # Below the range from which the kernel takes ports for outgoing connections.
 _FREE_PORTS = range(20_000, 32_000)
 _WATCH_SECONDS = 0.5
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ class Supervisor:
         for spec in self._plan.children():
             if spec.after_all:
                 self._await_all()
+            if self._stopping.is_set():
+                return
             child = Child(spec, self._plan.variables(), logs)
             self._children.append(child)
             self._tell_guardian(f"+{child.pid}")
@@ -257,7 +260,7 @@ def lock_home(home: Path) -> IO[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m local.supervisor`, which `lean-ops local up` becomes."""
+    """`lean-ops local up`."""
     parser = argparse.ArgumentParser(prog="lean-ops local up")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--env", required=True)
@@ -279,8 +282,6 @@ def main(arguments: list[str] | None = None) -> int:
     except LeanOpsError as error:
         sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))
         return 1
+    except KeyboardInterrupt:  # before anything was started
+        return _INTERRUPTED
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

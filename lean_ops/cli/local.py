@@ -61,7 +61,7 @@ def up(
     """Start the stack. It runs until Ctrl-C, or until `lean-ops local down`."""
     runtime = emulated(root, env)
     repository = options.repository(root)
-    command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
+    command = [sys.executable, "-m", "local", "--root", str(repository.root), "--env", env]
     command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
     command += ["--with=spark"] * spark + ["--with=airflow"] * airflow + ["--with=traffic"] * traffic
     if detach:

@@ -50,7 +50,7 @@ def stack(runtime: Runtime, root: Path, progress: Progress) -> Iterator[Stack]:
 def _start(runtime: Runtime, root: Path) -> subprocess.Popen[bytes]:
     logs, parent = runtime.home / "logs", os.getpid()
     logs.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "local.supervisor", "--root", str(root)]
+    command = [sys.executable, "-m", "local", "--root", str(root)]
     command += ["--env", runtime.environment.name, "--with=airflow", *(f"--set={pair}" for pair in SETTINGS)]
     with _log(runtime).open("wb") as log:
         return subprocess.Popen(  # noqa: S603 (our own module)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lean_ops import parent_death
 from lean_ops.errors import LeanOpsError
+from local.prerequisites import full_disk
 
 _TAIL_LINES = 5
 _POLL_SECONDS = 0.05
@@ -110,5 +111,7 @@ class Child:
         self._process.wait()
 
     def _facts(self) -> dict[str, str]:
+        if step := full_disk(self._log.parent):
+            return {"next_step": step}
         lines = self._log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
         return {"next_step": f"see {self._log}; it ends with:\n" + "\n".join(f"    {line}" for line in lines)}

@@ -105,6 +105,8 @@ def status(
     for row, entry in zip(rows, entries, strict=True):
         row["maintenance"] = entry.maintenance_reason if entry.maintenance else ""
         row["status"] = entry.status.value
+        if not as_json:  # short enough for a line
+            row["updated_at"] = f"{entry.updated_at:%Y-%m-%d %H:%M:%SZ}"
     output.records(rows, as_json=as_json)
     if topic is None:
         return

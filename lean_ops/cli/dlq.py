@@ -48,7 +48,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         counts = Counter((each.identity.topic, each.error_code, each.status) for each in standings)
         columns = ("topic", "code", "status", "count")
         rows = [dict(zip(columns, (*key, n), strict=True)) for key, n in sorted(counts.items())]
-        output.records(rows, as_json=as_json)
+        output.records(rows, as_json=as_json, none=f"{kind}: no records")
 
     @group.command()
     def settle(

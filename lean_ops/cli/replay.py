@@ -51,9 +51,9 @@ def errors(
     counts = Counter(each.error_code for each in open_errors(table, topic, selection))
     rows = [{"code": each, "open": count} for each, count in sorted(counts.items())]
     if dry_run or not counts:
-        output.records(rows, as_json=as_json)
-        healing = f"how many would heal under the contract of this repository: lean-ops schema plan {topic}"
-        output.talk(healing if counts else f"no such open error of {topic}")
+        output.records(rows, as_json=as_json, none=f"no such open error of {topic}")
+        if counts:
+            output.talk(f"how many of all would heal is told by: lean-ops schema plan {topic}")
         return
     if not as_json:
         output.records(rows, as_json=False)

@@ -132,7 +132,8 @@ def discover(
     catalog = open_catalog(runtime.environment, runtime.home)
     found = seen(catalog, Outbox(clients.client(runtime, "dynamodb"), runtime.names), onboarded)
     if not propose:
-        output.records([each.as_dict() for each in found], as_json=as_json)
+        none = f"nobody has listed the source: python -m bridge.discover --env {env} --project PROJECT"
+        output.records([each.as_dict() for each in found], as_json=as_json, none=none)
         return
     repository = options.repository(root)
     names = sorted({*onboarded, *(each.topic for each in found)})

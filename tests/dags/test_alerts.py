@@ -19,7 +19,11 @@ from tests.dags.world import World
 def failing(topic: str, error: BaseException | None, dag_id: str = "") -> Any:
     """The context of a task that failed, as far as the callback looks at it."""
     ti = SimpleNamespace(
-        dag_id=dag_id or f"topic__{topic}", run_id="scheduled__1", task_id="curate", try_number=4, log_url="http://log"
+        dag_id=dag_id or f"topic__{topic}",
+        run_id="scheduled__1",
+        task_id="curate",
+        try_number=4,
+        log_url="http://log",
     )
     return {"ti": ti, "exception": error}
 

@@ -31,7 +31,7 @@ setup: ## Find Python and Java, fill .venv and the jar cache; nothing to do when
 
 demo: setup ## Days of production on this machine, compared with their truth (RECORDS=2000 SEED=1)
 	@$(IN_ENV) lean-ops emulate full --records $(RECORDS) --seed $(SEED) $(ARGS)
-	@echo "next: make up (Airflow's page, live traffic); docs/onboarding.md"
+	@echo "next: make up (Airflow's page, live traffic); docs/first-hour.md"
 
 up: setup ## The same stack with Airflow's page and traffic without end, until Ctrl-C (ARGS="--port airflow=8080")
 	@$(IN_ENV) exec lean-ops local up --airflow --traffic $(ARGS)
@@ -48,7 +48,7 @@ test-faults: setup ## The long fault-injection suites
 bench: setup ## The benchmarks, with the limits they have to keep
 	@$(PYTEST) benchmarks -s $(ARGS)
 
-check: lint types walls test ## Everything CI checks
+check: lint types walls test ## What every commit passes; CI adds test-stack (.ci/run)
 
 lint: setup ## ruff: lint and format, changing nothing
 	@$(IN_ENV) ruff check && ruff format --check

@@ -6,6 +6,7 @@ import json
 import secrets
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -77,7 +78,7 @@ class LocalAirflow:
         }
 
     def children(self) -> tuple[ChildSpec, ...]:
-        """The database first, then its schema, then everybody else at once."""
+        """The database first, then its schema, then everybody else at once; the scheduler comes apart."""
         base, socket = postgres.folder(self.home), postgres.socket_file(self.home)
         web = ("--host", "127.0.0.1", "--port", str(self.port), "--workers", "1")
         return (
@@ -97,16 +98,17 @@ class LocalAirflow:
             _airflow("dag-processor"),
             # Its log server would listen on every interface; the API server reads the files instead.
             _airflow("triggerer", "--skip-serve-logs"),
-            # Last: a task that starts before there is an API to talk to fails.
-            ChildSpec(
-                "airflow-api-server", _command("api-server", *web), listens(self.port), ready_seconds=180
-            ),
-            _airflow("scheduler", "--skip-serve-logs"),
+            _airflow("api-server", *web, ready=listens(self.port)),
         )
 
+    def scheduler(self) -> ChildSpec:
+        """A task that starts before there is an API to talk to fails, and a job before Spark is warm is a slow one."""
+        command = _command("scheduler", "--skip-serve-logs")
+        return ChildSpec("airflow-scheduler", command, after_all=True)
 
-def _airflow(name: str, *arguments: str) -> ChildSpec:
-    return ChildSpec(f"airflow-{name}", _command(name, *arguments), at_once=True)
+
+def _airflow(name: str, *arguments: str, ready: Callable[[], bool] = lambda: True) -> ChildSpec:
+    return ChildSpec(f"airflow-{name}", _command(name, *arguments), ready, at_once=True, ready_seconds=180)
 
 
 def _command(*words: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lean_ops import parent_death
 from lean_ops.errors import LeanOpsError
+from local.prerequisites import full_disk
 
 _TAIL_LINES = 5
 _POLL_SECONDS = 0.05
@@ -24,7 +25,7 @@ class ChildSpec:
     """One process: its command, when it counts as ready, how it is stopped, and what the supervisor's death brings.
 
     A `step` is not kept: it has to end well before the next child starts. A child that starts `at_once` is not
-    waited for before the next one starts, but with all the others.
+    waited for before the next one starts, but with all the others; one `after_all` starts when all those are ready.
     """
 
     name: str
@@ -32,7 +33,8 @@ class ChildSpec:
     ready: Callable[[], bool] = lambda: True
     step: bool = False
     at_once: bool = False
-    ready_seconds: float = 60.0
+    after_all: bool = False
+    ready_seconds: float = 120.0
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 10.0
     death_signal: int = signal.SIGKILL
@@ -109,5 +111,7 @@ class Child:
         self._process.wait()
 
     def _facts(self) -> dict[str, str]:
+        if step := full_disk(self._log.parent):
+            return {"next_step": step}
         lines = self._log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
         return {"next_step": f"see {self._log}; it ends with:\n" + "\n".join(f"    {line}" for line in lines)}

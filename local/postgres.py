@@ -58,17 +58,8 @@ def main(home: Path) -> None:
         parent_death.signal_at_death_of(parent, signal.SIGINT)
     os.chdir(place)
     data = place / "data"
-    if not (data / "PG_VERSION").exists():
-        shutil.rmtree(data, ignore_errors=True)
-        command = [
-            "initdb",
-            "--username=airflow",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-        ]
-        subprocess.run([binaries / command[0], *command[1:], "-D", data], check=True)  # noqa: S603
+    if not data.exists():
+        _make(binaries, data)
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": str(place),
@@ -81,6 +72,15 @@ def main(home: Path) -> None:
     # By its full name: it looks for its own libraries beside what it was called as.
     program = str(binaries / "postgres")
     os.execv(program, [program, "-D", str(data), *options])  # noqa: S606
+
+
+def _make(binaries: Path, data: Path) -> None:
+    """A new database. It has its name only once it is whole: one that was cut off is made anew."""
+    unfinished = data.with_name("data.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    options = ("--username=airflow", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+    subprocess.run([binaries / "initdb", *options, "-D", unfinished], check=True)  # noqa: S603
+    unfinished.rename(data)
 
 
 def _binaries(place: Path) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from lean_ops.errors import LeanOpsError
 
 FREE_GB = 1.0
+_FULL_BYTES = 16 * 1024**2
 
 
 def require(
@@ -28,6 +29,13 @@ def require(
             "Java is missing, which Spark needs",
             next_step="install a JDK 17 or 21, or set JAVA_HOME to one; then make setup",
         )
+
+
+def full_disk(home: Path) -> str:
+    """What to do about a disk that is full; nothing when it is not: then it is not why something died."""
+    if shutil.disk_usage(home).free > _FULL_BYTES:
+        return ""
+    return f"the disk of {home} is full: make room, or set LEAN_OPS_HOME to a folder on another disk"
 
 
 def _java(variables: Mapping[str, str]) -> str | None:

@@ -39,6 +39,7 @@ EXTRAS = ("spark", "airflow", "traffic")
 # Below the range from which the kernel takes ports for outgoing connections.
 _FREE_PORTS = range(20_000, 32_000)
 _WATCH_SECONDS = 0.5
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,13 @@ class Plan:
         return (
             # It writes down all it holds when it ends, and is given the time for it.
             ChildSpec("aws", emulator, listens(aws), stop_seconds=60, death_signal=signal.SIGTERM),
+            # Spark and Airflow take longest to start, and need nothing of what follows until there are runs.
+            *((warm,) if self.wants_spark else ()),
+            *(self.airflow.children() if self.airflow else ()),
             ChildSpec("seed", _module("local.seed", self.root), step=True),
             ChildSpec("firehose", _module("local.firehose", firehose), listens(firehose)),
             ChildSpec("lambda", _module("local.lambda_runner"), ready_file(home).exists),
-            *((warm,) if self.wants_spark else ()),
-            *(self.airflow.children() if self.airflow else ()),
+            *((self.airflow.scheduler(),) if self.airflow else ()),
             *((traffic,) if "traffic" in self.extras else ()),
         )
 
@@ -142,8 +145,14 @@ class Supervisor:
         began = time.monotonic()
         home, logs = self._plan.runtime.home, self._plan.runtime.home / "logs"
         logs.mkdir(exist_ok=True)
+        if sys.stderr.isatty():
+            _say(f"starting, logs in {logs}")
         ready_file(home).unlink(missing_ok=True)
         for spec in self._plan.children():
+            if spec.after_all:
+                self._await_all()
+            if self._stopping.is_set():
+                return
             child = Child(spec, self._plan.variables(), logs)
             self._children.append(child)
             self._tell_guardian(f"+{child.pid}")
@@ -151,8 +160,7 @@ class Supervisor:
                 child.await_ready(self._stopping.is_set)
             if spec.step:
                 self._end(child)
-        for child in self._children:
-            child.await_ready(self._stopping.is_set)
+        self._await_all()
         if self._stopping.is_set():
             return
         pids = {child.spec.name: child.pid for child in self._children}
@@ -162,6 +170,10 @@ class Supervisor:
             _say(f"  {name:<9} {url}")
         if self._plan.airflow:
             _say(f"  log in as {USER} with {self._plan.airflow.secrets['password']}")
+
+    def _await_all(self) -> None:
+        for child in self._children:
+            child.await_ready(self._stopping.is_set)
 
     def _end(self, child: Child) -> None:
         child.stop()
@@ -248,7 +260,7 @@ def lock_home(home: Path) -> IO[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m local.supervisor`, which `lean-ops local up` becomes."""
+    """`lean-ops local up`."""
     parser = argparse.ArgumentParser(prog="lean-ops local up")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--env", required=True)
@@ -270,8 +282,6 @@ def main(arguments: list[str] | None = None) -> int:
     except LeanOpsError as error:
         sys.stderr.write(f"lean-ops: {error}\n" + (f"  next: {error.next_step}\n" if error.next_step else ""))
         return 1
+    except KeyboardInterrupt:  # before anything was started
+        return _INTERRUPTED
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,6 +10,7 @@ from airflow.sdk import Context
 from dags.factory import release
 from dags.factory.failures import failure_behind
 from dags.factory.texts import render
+from lean_ops import naming
 
 MEANINGS = {
     "retryable": "tried again until the retries were used up",
@@ -26,7 +27,7 @@ def alert_failure(context: Context) -> None:
     from lean_ops.aws.clients import client
 
     ti, runtime = context["ti"], release.runtime()
-    topic = ti.dag_id.removeprefix("topic__")
+    topic = ti.dag_id.removeprefix(naming.dag_id(""))
     failure = failure_behind(context.get("exception"))
     groups = AlertGroups(client(runtime, "dynamodb"), runtime.names)
     if not groups.first(failure.error_class, topic, time.time()):
@@ -40,7 +41,8 @@ def alert_failure(context: Context) -> None:
         failure=failure,
         meaning=MEANINGS[failure.error_class],
         log_url=getattr(ti, "log_url", ""),
-        fallback=f"lean-ops verify {topic}",
+        # An operators' DAG is no topic.
+        fallback=f"lean-ops verify {topic}" if topic != ti.dag_id else "read the log, then clear the task",
         window_minutes=WINDOW_SECONDS // 60,
     )
     AlertTopic(client(runtime, "sns"), runtime.names.alert_topic_arn).publish(

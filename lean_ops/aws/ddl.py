@@ -166,7 +166,7 @@ def _evolve(update: UpdateSchema, schema: Schema, spec: TableSpec) -> None:
         if not _widens(field.field_type, wanted) and not _widens(wanted, field.field_type):
             raise LeanOpsError(
                 f"{'.'.join(spec.identifier)}: {column.name} is {field.field_type}, and cannot become {wanted}",
-                next_step="rebuild the table under a new major version of its contract",
+                next_step="rebuild the table; or keep the column, and add the new one under another name",
                 table=spec.identifier,
                 column=column.name,
             )

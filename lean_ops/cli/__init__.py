@@ -59,3 +59,5 @@ def main() -> None:
         sys.exit(output.failure(error, as_json="--json" in sys.argv))
     except OSError as error:
         sys.exit(output.failure(LeanOpsError(str(error)), as_json="--json" in sys.argv))
+    except KeyboardInterrupt:  # outside of a command; inside of one, typer says that it was aborted
+        sys.exit(130)

@@ -29,7 +29,7 @@ def held(root: options.Root = None, env: options.Env = "local", as_json: options
         for hop in get_args(Hop)
         if (hold := checkpoints.load(topic, hop).hold) is not None
     ]
-    output.records([_row(hold) for hold in found], as_json=as_json)
+    output.records([_row(hold) for hold in found], as_json=as_json, none="no batch is on hold")
 
 
 @app.command()

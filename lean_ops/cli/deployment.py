@@ -30,7 +30,7 @@ def plan(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Say what deploying the contract of this repository would do, also to stored data; change nothing."""
+    """Say what deploying a contract would do; change nothing. Of stored data, too."""
     from lean_ops.contracts import contract_file
 
     content = _content(root, topic)
@@ -55,7 +55,7 @@ def deploy(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Hand in the contracts of this repository: each is validated and comes into force, or is refused.
+    """Hand in contracts: each comes into force, or is refused.
 
     Killed or lost on the way, a deployment is finished by handing the contract in again.
     """
@@ -94,7 +94,7 @@ def status(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Show which contract each topic runs with, whether its gate is open, and why a newer one was refused."""
+    """Show the contract in force, the gate, and what was refused."""
     from lean_ops.aws.registry import undeclared
 
     desk = _desk(options.runtime(root, env))
@@ -105,6 +105,8 @@ def status(
     for row, entry in zip(rows, entries, strict=True):
         row["maintenance"] = entry.maintenance_reason if entry.maintenance else ""
         row["status"] = entry.status.value
+        if not as_json:  # short enough for a line
+            row["updated_at"] = f"{entry.updated_at:%Y-%m-%d %H:%M:%SZ}"
     output.records(rows, as_json=as_json)
     if topic is None:
         return
@@ -117,7 +119,7 @@ def status(
 def history(
     topic: Topic, root: options.Root = None, env: options.Env = "local", as_json: options.Json = False
 ) -> None:
-    """Show every contract that came into force: when, by whom, and how it differed from the one before."""
+    """Show the contracts that came into force, and by whom. Each with its difference from the one before."""
     from lean_ops.aws import clients
     from lean_ops.aws.catalog import open_catalog
     from lean_ops.aws.outbox import Outbox

@@ -43,16 +43,14 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         env: options.Env = "local",
         as_json: options.Json = False,
     ) -> None:
-        """Count the records by topic, code and status; the latest attempt of each counts."""
+        """Count records by topic, code and status. The latest attempt of each counts."""
         from collections import Counter
 
         standings = _errors(kind, _runtime(root, env, _named(topic))).standings(topic)
         counts = Counter((each.identity.topic, each.error_code, each.status) for each in standings)
         columns = ("topic", "code", "status", "count")
         rows = [dict(zip(columns, (*key, n), strict=True)) for key, n in sorted(counts.items())]
-        output.records(rows, as_json=as_json)
-        if not rows:
-            output.talk("no records")
+        output.records(rows, as_json=as_json, none=f"{kind}: no records")
 
     @group.command()
     def settle(
@@ -153,7 +151,7 @@ app.command()(pre_raw.balance)
 
 @firehose_app.command()
 def collect(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
-    """Read every object under the error prefix: makes missed events good, and adds nothing twice."""
+    """Read the error prefix once more, for events that were missed. Nothing is added twice."""
     import time
 
     from lean_ops.aws import clients

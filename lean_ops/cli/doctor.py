@@ -37,7 +37,7 @@ class Check:
 
 
 def doctor(root: options.Root = None, env: options.Env = "local", as_json: options.Json = False) -> None:
-    """Check Python, Java, jars, ports, disk, the reviewed files and AWS."""
+    """Check Python, Java, jars, ports, disk, reviewed files, and AWS."""
     checks = list(_checks(root, env))
     passed = sum(check.passed for check in checks)
     if as_json:

@@ -42,7 +42,7 @@ def emulate(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Send traffic whose truth is known through the real path, and compare the tables with it.
+    """Play days of production, and compare the tables with the truth.
 
     Starts a stack with Airflow, and stops it at the end, unless one is running.
     """

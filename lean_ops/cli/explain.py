@@ -22,7 +22,7 @@ def explain(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Say where a record is in every layer, what became of it and why, as a timeline."""
+    """Say where a record is, what became of it, and why: a timeline."""
     from lean_ops.batch.explanation import explain as explanation_of
     from lean_ops.config.repository import load_topic, load_topics
     from lean_ops.errors import NotFoundError

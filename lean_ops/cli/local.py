@@ -58,10 +58,10 @@ def up(
     root: options.Root = None,
     env: options.Env = "local",
 ) -> None:
-    """Start the stack; it runs until Ctrl-C, or until `lean-ops local down`."""
+    """Start the stack. It runs until Ctrl-C, or until `lean-ops local down`."""
     runtime = emulated(root, env)
     repository = options.repository(root)
-    command = [sys.executable, "-m", "local.supervisor", "--root", str(repository.root), "--env", env]
+    command = [sys.executable, "-m", "local", "--root", str(repository.root), "--env", env]
     command += [f"--port={pair}" for pair in port or ()] + [f"--set={pair}" for pair in setting or ()]
     command += ["--with=spark"] * spark + ["--with=airflow"] * airflow + ["--with=traffic"] * traffic
     if detach:
@@ -120,7 +120,7 @@ def drain(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Wait until queues and buffers are empty, or say what is stuck (exit code 1)."""
+    """Wait until queues and buffers are empty. Says what is stuck otherwise, with exit code 1."""
     from lean_ops.aws import backlog
 
     left = backlog.drain(backlog.gauge(emulated(root, env)), patience_seconds=timeout)
@@ -137,7 +137,7 @@ def reset(
     root: options.Root = None,
     env: options.Env = "local",
 ) -> None:
-    """Remove the lake, the queues and all state of the stack in this home folder."""
+    """Remove the lake, the queues and all state of this home folder."""
     from lean_ops.errors import UsageError
 
     home = emulated(root, env).home

@@ -11,7 +11,7 @@ app = typer.Typer(help="The operational tables: run history, drift log and the l
 
 @app.command()
 def flush(env: options.Env = "local", root: options.Root = None, as_json: options.Json = False) -> None:
-    """Move what waits in the outbox to ops_db: one commit per table, every event exactly once."""
+    """Move what waits in the outbox to ops_db, exactly once."""
     from uuid import uuid4
 
     from lean_ops.aws import clients

@@ -102,9 +102,11 @@ def _block(columns: Sequence[str], row: Sequence[str]) -> None:
     line()
 
 
-def records(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
-    """Rows with the same keys, as JSON or as a table."""
+def records(rows: Sequence[Mapping[str, object]], *, as_json: bool, none: str = "") -> None:
+    """Rows with the same keys, as JSON or as a table; `none` tells a person why there are no rows."""
     if as_json:
         data(list(rows))
     elif rows:
         table(list(rows[0]), [list(row.values()) for row in rows])
+    elif none:
+        talk(none)

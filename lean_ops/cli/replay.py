@@ -31,7 +31,7 @@ def errors(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Validate a topic's open errors under the active contract. Counts first; what is valid now is merged."""
+    """Validate open errors under the active contract. Counts first; what is valid now is merged."""
     import time
     from collections import Counter
 
@@ -51,7 +51,9 @@ def errors(
     counts = Counter(each.error_code for each in open_errors(table, topic, selection))
     rows = [{"code": each, "open": count} for each, count in sorted(counts.items())]
     if dry_run or not counts:
-        output.records(rows, as_json=as_json)
+        output.records(rows, as_json=as_json, none=f"no such open error of {topic}")
+        if counts:
+            output.talk(f"how many of all would heal is told by: lean-ops schema plan {topic}")
         return
     if not as_json:
         output.records(rows, as_json=False)

@@ -24,7 +24,7 @@ def run(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Run a topic's hops on the local engine until they have caught up."""
+    """Run a topic's hops on this machine until they have caught up."""
     from lean_ops.aws import clients
     from lean_ops.aws.schema_store import SchemaStore
     from lean_ops.batch.job import JobArguments

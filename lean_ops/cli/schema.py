@@ -65,7 +65,7 @@ def diff(
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare two contracts: every difference, its impact, and whether the version number admits it."""
+    """Compare two contracts: differences, impact, and version. Exit code 1 when the version does not admit them."""
     from lean_ops.contracts.compatibility import compare
 
     if (old_topic is None) != (new_topic is None):
@@ -97,7 +97,7 @@ def editor_files(
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write the JSON Schemas by which editors complete and check topic, contract and environment files."""
+    """Write the JSON Schemas by which editors check files."""
     from lean_ops.config import editor_schemas
 
     repository = options.repository(root)

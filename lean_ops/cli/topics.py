@@ -56,7 +56,7 @@ def list_topics(root: options.Root = None, as_json: options.Json = False) -> Non
 
 @app.command()
 def validate(root: options.Root = None, as_json: options.Json = False) -> None:
-    """Check every topic, contract and environment file; name every fault of every file at once."""
+    """Check every reviewed file; name every fault at once. Topics, contracts and environments are reviewed files."""
     from lean_ops.config.review import review
 
     result = review(options.repository(root))
@@ -72,7 +72,7 @@ def new(
     root: options.Root = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write a valid topic file and a contract stub: onboarding is two edits."""
+    """Write a topic file and a contract stub, for two edits."""
     from lean_ops.config.onboarding import new_topic
 
     repository = options.repository(root)
@@ -95,7 +95,7 @@ def onboard(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Create the RAW tables of topics and declare them in the registry; their contracts may come later."""
+    """Create RAW tables, and declare topics in the registry. Their contracts may come later."""
     from lean_ops.aws.catalog import open_catalog
     from lean_ops.aws.onboarding import onboard as onboard_topic
     from lean_ops.config.repository import load_topics
@@ -121,7 +121,7 @@ def discover(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Show the topics of the source: when they were seen, and whether they are onboarded."""
+    """Show the topics of the source, and which are onboarded."""
     from lean_ops.aws import clients
     from lean_ops.aws.catalog import open_catalog
     from lean_ops.aws.discovery import seen
@@ -132,7 +132,8 @@ def discover(
     catalog = open_catalog(runtime.environment, runtime.home)
     found = seen(catalog, Outbox(clients.client(runtime, "dynamodb"), runtime.names), onboarded)
     if not propose:
-        output.records([each.as_dict() for each in found], as_json=as_json)
+        none = f"nobody has listed the source: python -m bridge.discover --env {env} --project PROJECT"
+        output.records([each.as_dict() for each in found], as_json=as_json, none=none)
         return
     repository = options.repository(root)
     names = sorted({*onboarded, *(each.topic for each in found)})
@@ -163,7 +164,7 @@ def pause(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Close a topic's gate: what runs finishes, nothing new begins, messages wait in RAW."""
+    """Close a topic's gate. What runs finishes, nothing new begins, messages wait in RAW."""
     _registry(root, env).pause(topic, reason, options.person(), _now())
     output.records([{"topic": topic, "maintenance": True, "reason": reason}], as_json=as_json)
 

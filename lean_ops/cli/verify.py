@@ -30,7 +30,7 @@ def verify(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Prove from the tables that every message ended in exactly one place; exit 1 when one did not."""
+    """Prove from the tables that each message is in exactly one place. Exit code 1 when one is not."""
     from lean_ops.aws.verification import Verifier
     from lean_ops.config.repository import load_topic, load_topics
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -33,4 +34,7 @@ def show(checks: Sequence[Check], seconds: Mapping[str, float], *, as_json: bool
 
 
 def _line(text: str) -> None:
-    sys.stdout.write(fill(text, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False) + "\n")
+    # A count stays on the line of what it counts.
+    kept = re.sub(r": (?=\d)", ":\N{NO-BREAK SPACE}", text)
+    lines = fill(kept, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False)
+    sys.stdout.write(lines.replace("\N{NO-BREAK SPACE}", " ") + "\n")

@@ -16,7 +16,9 @@ from lean_ops.aws.clients import Stack, find_stack
 from lean_ops.errors import LeanOpsError
 from lean_ops.runtime import Runtime
 from local.emulation.progress import Progress
+from local.prerequisites import full_disk
 
+_NOTICED_SECONDS = 3.0
 # A broken message has used up its five receives within seconds.
 SETTINGS = ("visibility_seconds=3", "schedule_seconds=1")
 
@@ -38,6 +40,12 @@ def stack(runtime: Runtime, root: Path, progress: Progress) -> Iterator[Stack]:
             started = _ready(runtime, process)
             note.text = started.endpoint("airflow")
         yield started
+    except Exception as error:
+        # Whatever failed against a stack that has ended by itself: the cause is what ended it.
+        if _has_ended(runtime):
+            process.wait()
+            raise LeanOpsError(f"the stack has ended: {_last_words(runtime)}") from error
+        raise
     finally:
         # A second Ctrl-C must not cut the end of the stack short.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -50,7 +58,7 @@ def stack(runtime: Runtime, root: Path, progress: Progress) -> Iterator[Stack]:
 def _start(runtime: Runtime, root: Path) -> subprocess.Popen[bytes]:
     logs, parent = runtime.home / "logs", os.getpid()
     logs.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "local.supervisor", "--root", str(root)]
+    command = [sys.executable, "-m", "local", "--root", str(root)]
     command += ["--env", runtime.environment.name, "--with=airflow", *(f"--set={pair}" for pair in SETTINGS)]
     with _log(runtime).open("wb") as log:
         return subprocess.Popen(  # noqa: S603 (our own module)
@@ -69,9 +77,23 @@ def _ready(runtime: Runtime, process: subprocess.Popen[bytes]) -> Stack:
         if found is not None and found.pid == process.pid:
             return found
         time.sleep(0.1)
-    # The supervisor has said why, in the form that our own errors have.
-    lines = _log(runtime).read_text("utf-8", "replace").replace("lean-ops: ", "").strip()
-    raise LeanOpsError(f"the stack did not start: {lines}")
+    raise LeanOpsError(f"the stack did not start: {_last_words(runtime)}")
+
+
+def _has_ended(runtime: Runtime) -> bool:
+    """Whether the stack is down or going down; the supervisor may need a moment to notice that a child has died."""
+    deadline = time.monotonic() + _NOTICED_SECONDS
+    while find_stack(runtime.home) is not None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _last_words(runtime: Runtime) -> str:
+    """The supervisor says why it ends in the form that our own errors have; a full disk takes that away, too."""
+    said = _log(runtime).read_text("utf-8", "replace").rpartition("lean-ops: ")[2].strip()
+    return said or full_disk(runtime.home) or "it was stopped"
 
 
 def _log(runtime: Runtime) -> Path:

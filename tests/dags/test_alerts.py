@@ -16,10 +16,14 @@ from lean_ops.errors import DataFaultError, RetryableError, StateUnknownError
 from tests.dags.world import World
 
 
-def failing(topic: str, error: BaseException | None) -> Any:
+def failing(topic: str, error: BaseException | None, dag_id: str = "") -> Any:
     """The context of a task that failed, as far as the callback looks at it."""
     ti = SimpleNamespace(
-        dag_id=f"topic__{topic}", run_id="scheduled__1", task_id="curate", try_number=4, log_url="http://log"
+        dag_id=dag_id or f"topic__{topic}",
+        run_id="scheduled__1",
+        task_id="curate",
+        try_number=4,
+        log_url="http://log",
     )
     return {"ti": ti, "exception": error}
 
@@ -73,6 +77,14 @@ def test_an_alert_says_what_where_why_and_what_next(world: World) -> None:
         "lean-ops batch accept b1",
     ):
         assert word in text
+
+
+def test_the_next_command_is_one_that_there_is(world: World) -> None:
+    alerts.alert_failure(failing("orders", RetryableError("throttled")))
+    alerts.alert_failure(failing("", DataFaultError("no room"), "ops__flush"))
+    of_topic, of_operators = world.alerts()
+    assert "lean-ops verify orders" in of_topic
+    assert "lean-ops" not in of_operators
 
 
 @pytest.mark.parametrize(

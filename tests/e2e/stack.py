@@ -59,9 +59,9 @@ class LocalStack:
         line = self._line(*arguments)
         return subprocess.run(line, env=self._variables(), capture_output=True, text=True, check=False)
 
-    def foreground(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def foreground(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         """A command that stays."""
-        return subprocess.Popen(self._line(*arguments), env=self._variables())
+        return subprocess.Popen(self._line(*arguments), env=self._variables(), **streams)
 
     def _line(self, *arguments: str) -> list[str]:
         program = str(Path(sys.executable).with_name("lean-ops"))

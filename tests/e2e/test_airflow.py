@@ -6,13 +6,14 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
 import pytest
 
+from local.airflow_api import AirflowApi
 from tests.e2e.stack import FAST, LocalStack, wait_until
 from tests.e2e.test_stack_life import processes
 from tests.repositories import ROOT
@@ -43,21 +44,11 @@ def status(stack: LocalStack, topic: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["topic"] == topic)
 
 
-class Api:
+class Api(AirflowApi):
     """Airflow as its page sees it."""
 
     def __init__(self, stack: LocalStack) -> None:
-        self._url = stack.facts.endpoint("airflow")
-        secrets = json.loads((stack.home / "airflow" / "secrets.json").read_text())
-        login = {"username": "admin", "password": secrets["password"]}
-        self._token = ""
-        self._token = self.ask("/auth/token", login)["access_token"]
-
-    def ask(self, path: str, content: dict[str, Any] | None = None) -> Any:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        body = None if content is None else json.dumps(content).encode()
-        with urlopen(Request(self._url + path, body, headers), timeout=60) as answer:  # noqa: S310
-            return json.load(answer)
+        super().__init__(stack.facts.endpoint("airflow"), stack.home)
 
     def run(self, topic: str) -> str:
         """Where the topic's first scheduled run is."""
@@ -79,6 +70,12 @@ class Api:
         wait_until(done, seconds=240)
         return {name: each["state"] for name, each in tasks().items()}
 
+    def told(self, run: str, task: str, beginning: str) -> datetime:
+        """When a task's first line with this beginning was logged."""
+        lines = self.ask(f"{run}/taskInstances/{task}/logs/1")["content"]
+        told = (line for line in lines if str(line["event"]).startswith(beginning))
+        return datetime.fromisoformat(next(told)["timestamp"])
+
 
 def curated(stack: LocalStack) -> int:
     [counted] = stack.sql("select count(*) as n from iceberg_curated_db.orders")
@@ -89,6 +86,8 @@ def test_scheduled_runs_carry_messages_into_curated_and_skip_what_has_no_schema(
     api = Api(stack)
     run = api.run("orders")
     assert set(api.settled(run).values()) == {"success"}
+    overhead = api.told(run, "standardize", "acquire_lease") - api.told(run, "schema_gate", "open: ")
+    print(f"open gate to the first step of its Spark job: {overhead.total_seconds():.1f} s")  # noqa: T201
     rows = curated(stack)
     assert rows > 0
     assert stack.run("verify", "orders").exit_code == 0

@@ -17,6 +17,7 @@ from lean_ops.aws.clients import Stack
 from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec, EnvironmentSpec
 from lean_ops.naming import Names
 from lean_ops.resources import STATE_TABLES
+from lean_ops.runtime import Runtime
 from local import moto_corrections
 from tests.local.conftest import Emulator, an_emulator
 
@@ -42,12 +43,25 @@ def names() -> Names:
 
 
 @pytest.fixture
+def runtime(tmp_path: Path) -> Runtime:
+    return Runtime(ENVIRONMENT, tmp_path)
+
+
+@pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", ENVIRONMENT.region)
     with mock_aws():
         yield
+
+
+@pytest.fixture
+def s3(aws: None, names: Names) -> Any:
+    """S3 with the operations bucket."""
+    client = boto3.client("s3")
+    client.create_bucket(Bucket=names.ops_bucket)
+    return client
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,6 @@ from lean_ops.batch.batch_plan import Token
 from lean_ops.config.topics import KeysSpec, TopicSpec
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.runtime import Runtime
-from tests.state.conftest import ENVIRONMENT
 
 Row = dict[str, Any]
 
@@ -63,11 +61,6 @@ VALUES = {
     "email": hmac.new(KEY, b"ada", hashlib.sha256).hexdigest(),
     "unit": "kg",
 }
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Runtime:
-    return Runtime(ENVIRONMENT, tmp_path)
 
 
 @pytest.fixture

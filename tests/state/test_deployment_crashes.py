@@ -117,7 +117,7 @@ def test_killed_between_any_two_steps_the_next_one_finishes_the_job(
     clean = Interrupted()
     scenario(world, world.onboard("unharmed"))
     world.deploy("unharmed", clean)
-    expected = outcome(world, "unharmed")
+    expected, told = outcome(world, "unharmed"), len(world.alerts())
     assert len(clean.names) >= 6
     for place in places(clean.names):
         topic = world.onboard(f"killed_{place.step}")
@@ -127,6 +127,9 @@ def test_killed_between_any_two_steps_the_next_one_finishes_the_job(
         assert_no_gate_is_open_without_tables(world, topic)
         world.deploy(topic, leases=LaterLeases)
         assert outcome(world, topic) == expected, (place, clean.names[place.step])
+        # Told twice rather than never, where it was killed with the alert out and the file still there.
+        again = clean.names[place.step] == "alert"
+        assert len(world.alerts()) == told + again, place
 
 
 def test_a_later_upload_wins_wherever_it_comes(world: World) -> None:

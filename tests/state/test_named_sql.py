@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from lean_ops.aws.ddl import ensure_table
 from lean_ops.aws.sql import columns_of, query, table_names
 from lean_ops.errors import NotFoundError
 from lean_ops.runtime import Runtime
-from tests.state.conftest import ENVIRONMENT
 from tests.state.test_curated_verification import (
     CONTRACT,
     ERRORS,
@@ -30,11 +28,6 @@ from tests.state.test_curated_verification import (
 )
 
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Runtime:
-    return Runtime(ENVIRONMENT, tmp_path)
 
 
 @pytest.fixture

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import boto3
 import pytest
 
 from lean_ops.aws.schema_folder import OvertakenError, SchemaFolder, StoredFile, topic_of
 from lean_ops.naming import Names
-
-
-@pytest.fixture
-def s3(aws: None, names: Names) -> Any:
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=names.ops_bucket)
-    return client
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-import boto3
 import pytest
 
 from lean_ops.aws.schema_store import SchemaStore
@@ -15,13 +14,6 @@ from lean_ops.naming import Names
 from tests.repositories import column, contract
 
 Put = Callable[[str, str], str]
-
-
-@pytest.fixture
-def s3(aws: None, names: Names) -> Any:
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=names.ops_bucket)
-    return client
 
 
 @pytest.fixture

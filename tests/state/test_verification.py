@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,6 @@ from lean_ops.config.environments import CatalogSpec, DefaultEngineSpec
 from lean_ops.config.topics import KeysSpec, TopicSpec
 from lean_ops.errors import LeanOpsError, NotFoundError, UsageError
 from lean_ops.runtime import Runtime
-from tests.state.conftest import ENVIRONMENT
 
 START = datetime(2026, 1, 31, 23, 59, 59, 999_998, tzinfo=UTC)
 PAYLOAD = '{"amount": 1.10, "customer": {"name": "x"}, "lines": [1, 2.50 ], "gone": null, "none": {}}'
@@ -31,11 +29,6 @@ PATHS = {"amount": "amount", "customer_name": "customer.name", "lines": "lines",
 TOPIC = TopicSpec(topic="orders", owner="platform", description="Orders.")
 
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Runtime:
-    return Runtime(ENVIRONMENT, tmp_path)
 
 
 @pytest.fixture

@@ -51,6 +51,11 @@ def test_the_help_of_every_command_fits_80_columns(path: tuple[str, ...]) -> Non
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("path", [(), *sorted({path[:-1] for path in COMMANDS if path[1:]})], ids=" ".join)
+def test_a_list_of_commands_cuts_no_sentence_off_at_80_columns(path: tuple[str, ...]) -> None:
+    assert "..." not in call(*path, "--help").out.partition("Commands:")[2]
+
+
 # ---------------------------------------------------------------- streams and exit codes
 
 READ_ONLY = [

@@ -109,7 +109,7 @@ def _group(kind: Kind, text: str) -> typer.Typer:
         env: options.Env = "local",
         as_json: options.Json = False,
     ) -> None:
-        """Give records up for good: they stay in the table and the archive, with the reason. Counts first."""
+        """Give records up for good. They stay in table and archive, with the reason. Counts first."""
         import time
         from dataclasses import asdict
 

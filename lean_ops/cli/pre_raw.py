@@ -29,7 +29,7 @@ def balance(
     env: options.Env = "local",
     as_json: options.Json = False,
 ) -> None:
-    """Check that all that was received is in RAW, was a duplicate, is an open error, or was closed."""
+    """Balance what was received with RAW. The rest is duplicates, open errors and what was closed."""
     from dataclasses import asdict
 
     from lean_ops.aws import ingestion, recovery

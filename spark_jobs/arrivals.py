@@ -14,7 +14,7 @@ from pyiceberg.table import FileScanTask
 
 from spark_jobs.batch_tables import BatchTables
 from spark_jobs.identities import Hashed, Mask, Numbers
-from spark_jobs.payload_tasks import Part, digests, texts
+from spark_jobs.payload_tasks import Part, digests, identity_hashes, texts
 from spark_jobs.pieces import Piece, Run, cut
 from spark_jobs.source import Source
 from spark_jobs.transforms.identity import IDENTITY
@@ -52,6 +52,12 @@ class Arrivals:
         others = none if compared is None else compared
         for piece, (start, stop) in zip(self.pieces, pairwise(self.bounds), strict=True):
             yield Part(piece, rows[start:stop], others[start:stop])
+
+    def hashes(self) -> Hashed:
+        """Of each row the hash that fingerprints sum."""
+        everyone = np.ones(len(self.rows), dtype=np.bool_)
+        done = self.run(partial(identity_hashes, self.source), list(self.parts(everyone)))
+        return np.concatenate([np.empty(0, np.uint64), *done])
 
     def digests(self, rows: Mask) -> Hashed:
         """What the marked rows say, in 64 bits each."""

@@ -29,10 +29,11 @@ from lean_ops.config.topics import TopicSpec
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.runtime import Runtime
 from lean_ops.tables import TableSpec
-from spark_jobs.curated_stage import DRIVER_ROWS, stage
+from spark_jobs.curated_stage import stage
 from spark_jobs.curation import Curation, RecordFiles
 from spark_jobs.entry import main
 from spark_jobs.identities import Mask
+from spark_jobs.messages import DRIVER_ROWS
 from spark_jobs.source import Source
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, ReadsSnapshots, Staged
 

@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 from lean_ops.batch.thresholds import Verdict
 from spark_jobs.curation import Curation
+from spark_jobs.messages import DRIVER_BYTES
 from spark_jobs.records import Records
 from spark_jobs.work import Staged
-
-DRIVER_ROWS = 20_000
 
 # Stops a batch before anything of it is written, or says what should be heard about it.
 Judge = Callable[[Verdict], tuple[str, ...]]
@@ -23,26 +22,25 @@ def stage(curation: Curation, judge: Judge, driver_rows: int) -> Staged:
     """Write the batch to its branch, and count it."""
     steps, batch = curation.ports.steps, curation.batch
     with steps("look_up"):
-        records = Records.of(curation, few=batch.rows <= driver_rows)
+        few = batch.rows <= driver_rows and batch.bytes <= DRIVER_BYTES
+        records = Records.of(curation, few=few)
     with steps("validate"):
-        verdict, invalid = records.take()
+        verdict = records.take()
     alerts = judge(verdict)
     with steps("write_errors"):
-        if len(invalid):
-            curation.errors.append(invalid)
+        if verdict.invalid:
+            curation.errors.append(records.invalid())
     with steps("merge"):
         deletes = records.merge()
-    with steps("delete"):
-        head = batch.target.delete_rows(deletes, batch.branch) if deletes else batch.head
-    with steps("append"):
-        batch.append(curation.curated, records.files, on=head)
+    with steps("write_rows"):
+        batch.append(curation.curated, records.files, deletes)
     with steps("audit"):
-        snapshots = batch.target.staged(batch.branch, batch.head, commits=2 if deletes else 1)
-        books, ledger = records.audit(snapshots)
+        snapshot = batch.target.staged(batch.branch, batch.head)
+        books, ledger = records.audit(snapshot)
     return Staged(
         books=books,
         offenders=ledger.offenders,
-        snapshot=snapshots[-1],
+        snapshot=snapshot,
         counts={"invalid_rows": verdict.invalid, "cde_violations": verdict.cde_violations},
         drift=(),
         warnings=(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Curation:
     batch: OpenBatch
     ports: Ports
     contract: ContractSpec
-    key: bytes | None
+    key: bytes | None = field(repr=False)
     errors: ErrorLog
     origin: RecordFiles
 

@@ -6,7 +6,7 @@ each session caches tables of its own. Both lose or double rows without an error
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from lean_ops import naming
-from lean_ops.aws.position_deletes import PATH_ID, DeleteFile
 from lean_ops.errors import RetryableError
 
 BRANCH_PREFIX = "batch_"
@@ -51,21 +50,16 @@ class IcebergTable:
         """The snapshot that main points to."""
         return int(self._table.currentSnapshot().snapshotId())
 
-    def staged(self, branch: str, base: int, commits: int = 1) -> list[int]:
-        """The snapshots of a branch after so many commits on top of `base`, oldest first.
+    def staged(self, branch: str, base: int) -> int:
+        """The snapshot of a branch, one commit on top of `base`.
 
         Whoever writes to a branch that was dropped meanwhile makes a new one, on top of whatever main is then.
         """
         self.refresh()
-        found: list[int] = []
         snapshot = self._table.snapshot(branch)
-        while snapshot is not None and snapshot.snapshotId() != base and len(found) <= commits:
-            found.insert(0, int(snapshot.snapshotId()))
-            parent = snapshot.parentId()
-            snapshot = self._table.snapshot(parent) if parent is not None else None
-        if snapshot is None or len(found) != commits:
+        if snapshot is None or snapshot.parentId() != base:
             raise self.refused()
-        return found
+        return int(snapshot.snapshotId())
 
     def at(self, snapshot: int) -> DataFrame:
         """The whole table as of a snapshot."""
@@ -80,28 +74,6 @@ class IcebergTable:
             for stale in [name for name in self._table.refs() if str(name).startswith(BRANCH_PREFIX)]:
                 change = change.removeBranch(stale)
             change.createBranch(branch, head).commit()
-
-    def delete_rows(self, files: Iterable[DeleteFile], branch: str) -> int:
-        """Let the rows that these files name leave a branch; returns its snapshot."""
-        with self._races():
-            change = self._table.newRowDelta().toBranch(branch)
-            for file in files:
-                change = change.addDeletes(self._delete_file(file))
-            change.commit()
-        self.refresh()
-        return int(self._table.snapshot(branch).snapshotId())
-
-    def _delete_file(self, file: DeleteFile) -> Any:
-        jvm = self._spark._jvm
-        # By the first and the last file that is named, readers know which files need not look into this one.
-        first, last = (
-            {PATH_ID: jvm.java.nio.ByteBuffer.wrap(path.encode())}
-            for path in (file.first_file, file.last_file)
-        )
-        metrics = jvm.org.apache.iceberg.Metrics(file.rows, None, None, None, None, first, last)
-        made = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(self._table.specs().get(file.spec_id))
-        made = made.ofPositionDeletes().withPath(file.path).withFileSizeInBytes(file.size)
-        return made.withPartitionPath(file.partition_path).withMetrics(metrics).build()
 
     def publish(self, branch: str) -> None:
         """Make the branch main, atomically for all its commits, if main has not moved since it was opened."""

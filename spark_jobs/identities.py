@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,14 +15,11 @@ import pyarrow.compute as pc
 
 from lean_ops import fingerprints
 from lean_ops.batch.accounting import OUTCOMES, Books
-from spark_jobs.pieces import Run
 from spark_jobs.transforms.identity import IDENTITY
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Hashed = npt.NDArray[np.uint64]
-# The hashes of many identities, wherever they are computed.
-Hashes = Callable[[pa.Table], Hashed]
 
 Versions = tuple[pa.ChunkedArray, pa.ChunkedArray]
 
@@ -85,17 +82,6 @@ def hashes(identities: pa.Table) -> Hashed:
     return halves[::2] >> np.uint64(64 - fingerprints.BITS)
 
 
-def hashes_by(run: Run) -> Hashes:
-    """The same, computed wherever a batch's work is done."""
-
-    def split(identities: pa.Table) -> Hashed:
-        chunks = np.array_split(np.arange(len(identities)), run.at_once)
-        # Taken, not sliced: a slice that is sent to a task brings the whole table along.
-        return np.concatenate(run(hashes, [together(identities.take(pa.array(chunk))) for chunk in chunks]))
-
-    return split
-
-
 def total(hashed: Hashed) -> int:
     """The fingerprint: summed in two halves, which no batch is big enough to overflow."""
     low = int((hashed & np.uint64((1 << _HALF) - 1)).sum())
@@ -107,7 +93,8 @@ class Ledger:
     """How often each identity stands in the source of a batch and in each of its outcomes."""
 
     sides: Mapping[str, pa.Table]
-    hashes: Hashes = hashes
+    # Of each row of the source.
+    hashed: Hashed
 
     def books(self) -> Books:
         """Counts and fingerprints per outcome, and what does not add up."""
@@ -167,7 +154,12 @@ class Ledger:
 
     @cached_property
     def _hashes(self) -> Hashed:
-        return self.hashes(self._distinct)
+        each, size = self._numbered
+        source = dict(zip(self.sides, each, strict=True))["source"]
+        found, others = np.zeros(size, np.uint64), ~marked(source, size)
+        found[source] = self.hashed
+        found[others] = hashes(self._distinct.filter(pa.array(others)))
+        return found
 
     def _fingerprint(self, mask: Mask) -> int:
         return total(self._hashes[mask])

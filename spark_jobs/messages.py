@@ -24,7 +24,7 @@ from lean_ops.errors import LeanOpsError
 from spark_jobs import parse_errors, payload_tasks, versions
 from spark_jobs.arrivals import Arrivals
 from spark_jobs.batch_tables import BatchTables
-from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes_by, marked, numbered, together, total
+from spark_jobs.identities import Hashed, Ledger, Mask, Numbers, hashes, marked, numbered, together, total
 from spark_jobs.payload_tasks import Part, Taken, Targets
 from spark_jobs.pieces import Here, OnExecutors, Run
 from spark_jobs.transforms.discovery import Discovered, summarize
@@ -147,7 +147,8 @@ class Messages:
     def audit(self, snapshot: int) -> Audit:
         """Everything is read anew: what was kept from before could repeat a mistake instead of finding it."""
         tables = self.tables
-        source = Arrivals.of(tables, tables.in_range(), self.run).rows
+        arrivals = Arrivals.of(tables, tables.in_range(), self.run)
+        source = arrivals.rows
         errors = tables.errors(tables.parse_errors, source)
         own = pc.equal(errors["batch_id"], tables.batch.plan.batch_id)
         sides = {
@@ -156,8 +157,7 @@ class Messages:
             "before": together(tables.before(source), errors.filter(pc.invert(own))),
             "errors": errors.filter(own),
         }
-        hashes = hashes_by(self.run)
-        ledger = Ledger(sides, hashes)
+        ledger = Ledger(sides, arrivals.hashes())
         books = ledger.books()
         if self.superseded is not None:
             confirmed = versions.confirmed(self.superseded, tables.added(snapshot, versions.COLUMNS))

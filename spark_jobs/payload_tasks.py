@@ -18,7 +18,7 @@ from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.batch_plan import BatchPlan
 from lean_ops.payload.survey import Findings, Survey
 from spark_jobs import parse_errors
-from spark_jobs.identities import Hashed, Mask, Numbers
+from spark_jobs.identities import Hashed, Mask, Numbers, hashes
 from spark_jobs.pieces import Piece
 from spark_jobs.source import Source
 from spark_jobs.transforms import payloads
@@ -66,6 +66,11 @@ def texts(source: Source, part: Part) -> list[bytes]:
     return _texts(source.read(part.piece.files, ["json_payload"]), part.rows)
 
 
+def identity_hashes(source: Source, part: Part) -> Hashed:
+    """Of each row the hash that fingerprints sum."""
+    return hashes(source.read(part.piece.files, IDENTITY))
+
+
 def digests(source: Source, part: Part) -> Hashed:
     """A digest of the payload of each row of the part."""
     return _digests(texts(source, part))
@@ -84,8 +89,8 @@ def _digests(said: Sequence[bytes]) -> Hashed:
 def learn(source: Source, shape: TableShape, part: Part) -> Findings:
     """What the first rows of a part hold."""
     survey = Survey(shape.known)
-    found = source.read(part.piece.files, _RAW)
-    sample = pa.Table.from_batches(_chosen(found, part.rows)).slice(length=SAMPLE)
+    found = source.read(part.piece.files[:1], _RAW)
+    sample = pa.Table.from_batches(_chosen(found, part.rows[: len(found)])).slice(length=SAMPLE)
     for _ in payloads.take_apart(sample.to_batches(), shape, survey):
         pass
     return survey.findings()

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 # Every piece writes a file per partition: smaller pieces would fill the table with small files.
 PIECE_ROWS = 250_000
 PIECE_BYTES = 128 * 1024 * 1024
+ROWS_WORTH_A_TASK = 10_000
 
 Part = TypeVar("Part")
 Done = TypeVar("Done")
@@ -75,6 +76,7 @@ def cut(files: Iterable[FileScanTask], tasks: int = 1) -> tuple[Piece, ...]:
     """
     biggest_first = sorted(files, key=lambda file: (-file.file.record_count, file.file.file_path))
     rows = sum(file.file.record_count for file in biggest_first)
+    tasks = min(tasks, max(1, ceil(rows / ROWS_WORTH_A_TASK)))
     size = sum(file.file.file_size_in_bytes for file in biggest_first)
     rounds = max(1, ceil(rows / (PIECE_ROWS * tasks)), ceil(size / (PIECE_BYTES * tasks)))
     least = [(0, number) for number in range(rounds * tasks)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask
@@ -14,11 +13,12 @@ from lean_ops.aws.table_files import TableFiles
 from lean_ops.contracts.spec import ContractSpec
 from lean_ops.payload.columns import ENVELOPE
 from lean_ops.tables import KEY_HASH
-from spark_jobs.identities import Mask, Numbers
+from spark_jobs.identities import Hashed, Mask, Numbers, hashes
 from spark_jobs.key_search import KEY, key_hashes
 from spark_jobs.pieces import Piece
 from spark_jobs.source import Source
 from spark_jobs.transforms.casting import INSTANT, TEXT
+from spark_jobs.transforms.identity import IDENTITY
 from spark_jobs.transforms.validation import Checked, Places, validated
 
 # What a row keeps of the least version of its key, and where a version has it.
@@ -44,7 +44,7 @@ class Rules:
 
     contract: ContractSpec
     places: Places
-    key: bytes | None
+    key: bytes | None = field(repr=False)
     target: TableFiles
 
     @property
@@ -75,7 +75,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece with the rows of it that are the batch's, and those that can be written as soon as they are valid."""
+    """A piece, which of its rows are records, and which of these can be written as soon as they are valid."""
 
     piece: Piece
     own: Mask
@@ -83,39 +83,45 @@ class Part:
 
 
 class Taken(NamedTuple):
-    """What became of a part: rows in files, which of its rows are valid, and the invalid ones."""
+    """What became of a part: rows in files, and which of its records are valid."""
 
     files: list[DataFile]
     valid: Mask
-    invalid: pa.Table
     cde_violations: int
 
 
 def take(source: Source, rules: Rules, part: Part) -> Taken:
     """Validate the records of a part, and write the plain ones."""
-    valid = np.zeros(len(part.own), np.bool_)
-    if not part.own.any():
-        return Taken([], valid, NO_INVALID, 0)
     checked = _checked(source, rules, part.piece, part.own)
-    valid[part.own] = ~checked.wrong
-    plain = part.plain[part.own] & ~checked.wrong
+    plain = part.plain & ~checked.wrong
     files = _write(rules.target, rules.rows(checked, plain)) if plain.any() else []
-    return Taken(files, valid, checked.invalid().cast(NO_INVALID.schema), checked.cde_violations)
+    return Taken(files, ~checked.wrong, checked.cde_violations)
 
 
 @dataclass(frozen=True)
-class Winners:
-    """Rows of a piece that become rows of Curated, with the first version of each one's key."""
+class Some:
+    """Some rows of a piece, and what they are told of the first versions of their keys."""
 
     piece: Piece
     rows: Mask
-    firsts: pa.Table
+    firsts: pa.Table | None = None
 
 
-def write_winners(source: Source, rules: Rules, part: Winners) -> list[DataFile]:
+def tell(source: Source, rules: Rules, some: Some) -> pa.Table:
+    """Invalid records, as the error log takes them."""
+    return _checked(source, rules, some.piece, some.rows).invalid().cast(NO_INVALID.schema)
+
+
+def write_winners(source: Source, rules: Rules, some: Some) -> list[DataFile]:
     """Write some records as rows: they are valid, that is known."""
-    checked = _checked(source, rules, part.piece, part.rows)
-    return _write(rules.target, rules.rows(checked, ~checked.wrong, part.firsts))
+    checked = _checked(source, rules, some.piece, some.rows)
+    return _write(rules.target, rules.rows(checked, ~checked.wrong, some.firsts))
+
+
+def identity_hashes(source: Source, part: tuple[Piece, Mask]) -> Hashed:
+    """Of each record of a piece the hash that fingerprints sum."""
+    piece, own = part
+    return hashes(source.read(piece.files, IDENTITY).filter(pa.array(own)))
 
 
 def _checked(source: Source, rules: Rules, piece: Piece, rows: Mask) -> Checked:

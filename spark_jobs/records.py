@@ -19,36 +19,65 @@ import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask
 
-from lean_ops.aws import lake, position_deletes, rows
-from lean_ops.aws.position_deletes import DeleteFile, Doomed
+from lean_ops.aws import lake, position_deletes
+from lean_ops.aws.position_deletes import Doomed
 from lean_ops.batch.curated_books import CuratedBooks
 from lean_ops.batch.thresholds import Verdict
 from spark_jobs import record_tasks
 from spark_jobs.curated_ledger import CuratedLedger
 from spark_jobs.curation import Curation
-from spark_jobs.identities import Mask, Numbers, alike, hashes_by, marked
-from spark_jobs.key_search import FILE, KEY, PLACE, rows_of_keys
+from spark_jobs.identities import Hashed, Mask, Numbers, alike, marked
+from spark_jobs.key_search import FILE, KEY, PLACE, Found, rows_of_keys
 from spark_jobs.merge import RECORD, ROW, Merge, merge
 from spark_jobs.pieces import Here, OnExecutors, Piece, Run, cut
-from spark_jobs.record_tasks import Kept, Part, Rules, Winners
+from spark_jobs.record_tasks import Kept, Part, Rules
 from spark_jobs.source import Source
-from spark_jobs.transforms.identity import IDENTITY
 
 _NOBODY: Mask = np.empty(0, np.bool_)
 
 
+@dataclass(frozen=True)
+class Gathered:
+    """What has to be known of the records of a batch; `own` says which rows of a piece they are."""
+
+    pieces: tuple[Piece, ...]
+    own: tuple[Mask, ...]
+    rows: pa.Table
+
+    @classmethod
+    def of(cls, curation: Curation, source: Source, run: Run) -> Gathered:
+        standardized = curation.standardized
+        pieces = cut(curation.origin.files(standardized), run.at_once)
+        rows, own = [source.read((), RECORD)], []
+        for piece in pieces:
+            found = source.read(piece.files, RECORD)
+            own.append(curation.origin.own(found))
+            rows.append(found.filter(pa.array(own[-1])))
+        return cls(pieces, tuple(own), pa.concat_tables(rows))
+
+    def parts(self) -> Iterator[tuple[Piece, Mask, slice]]:
+        """Every piece with records, and which of all records they are."""
+        bounds = np.cumsum([0, *(mask.sum() for mask in self.own)]).tolist()
+        for piece, own, (start, stop) in zip(self.pieces, self.own, pairwise(bounds), strict=True):
+            if stop > start:
+                yield piece, own, slice(start, stop)
+
+    def hashes(self, source: Source, run: Run) -> Hashed:
+        """Of each record the hash that fingerprints sum."""
+        parts = [(piece, own) for piece, own, _ in self.parts()]
+        done = run(partial(record_tasks.identity_hashes, source), parts)
+        return np.concatenate([np.empty(0, np.uint64), *done])
+
+
 @dataclass
 class Records:
-    """All masks are over the rows of the files that the records are in, in the order of the pieces."""
+    """All masks and numbers are those of the records, in the order of the pieces."""
 
     curation: Curation
     run: Run
     source: Source
-    pieces: tuple[Piece, ...]
-    bounds: tuple[int, ...]
-    rows: pa.Table
-    own: Mask
-    known: pa.Table
+    gathered: Gathered
+    known: Found
     plain: Mask
     rules: Rules
     valid: Mask = field(default_factory=_NOBODY.copy)
@@ -58,111 +87,107 @@ class Records:
     def of(cls, curation: Curation, *, few: bool) -> Records:
         """The records, the rows that their keys have already, and which keys nobody else has."""
         run = Here() if few else OnExecutors(curation.spark)
-        standardized = curation.standardized
-        source = Source.of(standardized, curation.origin.where)
-        pieces = cut(curation.origin.files(standardized), run.at_once)
-        found, bounds = source.gather(pieces, RECORD)
-        own = curation.origin.own(found)
-        keys = _keys(found)
-        known = rows_of_keys(
-            curation.curated,
-            curation.batch.head,
-            keys.filter(pa.array(own)),
-            ROW,
-            OnExecutors(curation.spark),
-        )
-        (mine, theirs), size = alike(keys, known[KEY])
-        lonely = (np.bincount(mine[own], minlength=size) == 1) & ~marked(theirs, size)
-        plain = np.zeros(len(own), np.bool_) if few else own & lonely[mine]
-        return cls(curation, run, source, pieces, bounds, found, own, known, plain, curation.rules)
+        source = Source.of(curation.standardized, curation.origin.where)
+        gathered = Gathered.of(curation, source, run)
+        keys, head = _keys(gathered.rows), curation.batch.head
+        known = rows_of_keys(curation.curated, head, keys, ROW, OnExecutors(curation.spark))
+        (own, theirs), size = alike(keys, known.rows[KEY])
+        lonely = (np.bincount(own, minlength=size) == 1) & ~marked(theirs, size)
+        plain = np.zeros(len(own), np.bool_) if few else lonely[own]
+        return cls(curation, run, source, gathered, known, plain, curation.rules)
 
-    def take(self) -> tuple[Verdict, pa.Table]:
-        """Validate all records, and write those whose key nobody else has; returns the invalid ones too."""
-        parts = [Part(piece, self.own[here], self.plain[here]) for piece, here in self._pieces()]
+    def take(self) -> Verdict:
+        """Validate all records, and write those whose key nobody else has."""
+        parts = [Part(piece, own, self.plain[here]) for piece, own, here in self.gathered.parts()]
         done = self.run(partial(record_tasks.take, self.source, self.rules), parts)
         self.files += [file for each in done for file in each.files]
         self.valid = np.concatenate([_NOBODY, *(each.valid for each in done)])
-        invalid = pa.concat_tables([record_tasks.NO_INVALID, *(each.invalid for each in done)])
-        return Verdict(int(self.own.sum()), len(invalid), sum(each.cde_violations for each in done)), invalid
+        lacking = sum(each.cde_violations for each in done)
+        return Verdict(len(self.valid), len(self.valid) - int(self.valid.sum()), lacking)
 
-    def merge(self) -> list[DeleteFile]:
+    def invalid(self) -> pa.Table:
+        """The invalid ones with all that is wrong with them."""
+        done = self.run(partial(record_tasks.tell, self.source, self.rules), list(self._some(~self.valid)))
+        return pa.concat_tables([record_tasks.NO_INVALID, *done])
+
+    def merge(self) -> list[DataFile]:
         """Write those whose key others have too, if they win; returns the files that delete what they replace."""
-        self.merged = merge(self.rows, np.flatnonzero(self.valid & ~self.plain), self.known)
-        winners = list(self._winners(self.merged))
+        self.merged = merge(self.gathered.rows, np.flatnonzero(self.valid & ~self.plain), self.known.rows)
+        winners = list(self._some(marked(self.merged.winners, len(self.valid)), self.merged.winners_firsts))
         for files in self.run(partial(record_tasks.write_winners, self.source, self.rules), winners):
             self.files += files
-        if not len(self.merged.gone):
-            return []
-        curation = self.curation
-        tasks = rows.files(curation.curated, None, curation.batch.head)
-        by_path = {task.file.file_path: task for task in tasks}
-        for files in self.run(partial(record_tasks.rewrite_firsts, self.rules.target), self._kept(by_path)):
+        for files in self.run(
+            partial(record_tasks.rewrite_firsts, self.rules.target), self._kept(self.merged)
+        ):
             self.files += files
         gone = self._by_file(self.merged.gone)
-        doomed = (Doomed(by_path[path].file, self._places(these)) for path, these in gone.items())
+        doomed = (Doomed(task.file, self._places[these]) for task, these, _ in gone)
         return position_deletes.write(self.rules.target, doomed)
 
-    def audit(self, snapshots: list[int]) -> tuple[CuratedBooks, CuratedLedger]:
-        """Everything is read anew: what was kept from before could repeat a mistake instead of finding it."""
+    def audit(self, snapshot: int) -> tuple[CuratedBooks, CuratedLedger]:
+        """Records, rows and errors are read anew: what was kept could repeat a mistake instead of finding it."""
         curation = self.curation
-        read, _ = self.source.gather(cut(curation.origin.files(curation.standardized)), RECORD)
-        records = read.filter(pa.array(curation.origin.own(read)))
-        standing = rows_of_keys(
-            curation.curated, snapshots[-1], _keys(records), IDENTITY, OnExecutors(curation.spark)
+        again = Gathered.of(curation, self.source, self.run)
+        keys, executors = _keys(again.rows), OnExecutors(curation.spark)
+        ledger = CuratedLedger(
+            records=again.rows,
+            rows=rows_of_keys(curation.curated, snapshot, keys, ROW, executors).rows,
+            errors=curation.errors.left_open(),
+            before=self.known.rows,
+            hashed=again.hashes(self.source, self.run),
         )
-        left_open = curation.errors.left_open()
-        ledger = CuratedLedger(records, standing, left_open, self.known, hashes_by(self.run))
         books = CuratedBooks(
             **ledger.books(),
             valid_keys=self.merged.keys + int((self.plain & self.valid).sum()),
             known_keys=self.merged.known_keys,
             moved_keys=len(self.merged.gone),
-            **lake.written(curation.curated, snapshots),
+            **lake.written(curation.curated, snapshot),
         )
         return books, ledger
 
-    def _pieces(self) -> Iterator[tuple[Piece, slice]]:
-        for piece, (start, stop) in zip(self.pieces, pairwise(self.bounds), strict=True):
-            yield piece, slice(start, stop)
-
-    def _winners(self, merged: Merge) -> Iterator[Winners]:
-        """Every piece that has some, with what they are told of their keys' first versions."""
-        wins = marked(merged.winners, len(self.rows))
+    def _some(self, chosen: Mask, told: pa.Table | None = None) -> Iterator[record_tasks.Some]:
+        """The pieces with chosen records, and what each of these is told."""
         done = 0
-        for piece, here in self._pieces():
-            count = int(wins[here].sum())
-            if count:
-                # Taken, not sliced: a slice that is sent to a task brings the whole table along.
-                firsts = merged.winners_firsts.take(pa.array(np.arange(done, done + count)))
-                yield Winners(piece, wins[here], firsts)
+        for piece, own, here in self.gathered.parts():
+            rows = own.copy()
+            rows[own] = chosen[here]
+            count = int(rows.sum())
+            # Taken, not sliced: a slice that is sent to a task brings the whole table along.
+            firsts = told.take(pa.array(np.arange(done, done + count))) if told is not None else None
             done += count
+            if count:
+                yield record_tasks.Some(piece, rows, firsts)
 
-    def _kept(self, tasks: dict[str, FileScanTask]) -> list[Kept]:
+    def _kept(self, merged: Merge) -> list[Kept]:
         """The files of Curated with rows of which only the first version changes."""
-        kept, firsts = self._by_file(self.merged.kept), self.merged.kept_firsts
-        place_in_kept = {int(row): place for place, row in enumerate(self.merged.kept)}
+        by_path = {task.file.file_path: (task, *rest) for task, *rest in self._by_file(merged.kept)}
         found = []
-        for piece in cut((tasks[path] for path in kept), self.run.at_once):
-            own = [(task, kept[task.file.file_path]) for task in piece.files]
-            told = [firsts.take(pa.array([place_in_kept[row] for row in these.tolist()])) for _, these in own]
+        for piece in cut((task for task, *_ in by_path.values()), self.run.at_once):
+            own = (by_path[task.file.file_path] for task in piece.files)
             found.append(
                 Kept(
                     tuple(
-                        (task, self._places(these), each)
-                        for (task, these), each in zip(own, told, strict=True)
+                        (task, self._places[these], merged.kept_firsts.take(pa.array(order)))
+                        for task, these, order in own
                     )
                 )
             )
         return found
 
-    def _by_file(self, these: Numbers) -> dict[str, Numbers]:
-        """Some of the known rows by the file they stand in."""
-        paths = self.known[FILE].take(pa.array(these)).combine_chunks().dictionary_encode()
-        numbers = paths.indices.to_numpy()
-        return {path: these[numbers == number] for number, path in enumerate(paths.dictionary.to_pylist())}
+    def _by_file(self, these: Numbers) -> list[tuple[FileScanTask, Numbers, Numbers]]:
+        """Some of the known rows by the file they stand in, and where in `these` they are."""
+        numbers = self.known.rows[FILE].to_numpy()[these]
+        order = np.argsort(numbers, kind="stable")
+        files, begins = np.unique(numbers[order], return_index=True)
+        groups = np.split(order, begins[1:])
+        return [
+            (self.known.files[number], these[group], group)
+            for number, group in zip(files.tolist(), groups, strict=False)
+        ]
 
-    def _places(self, these: Numbers) -> Numbers:
-        places: Numbers = self.known[PLACE].to_numpy()[these]
+    @property
+    def _places(self) -> Numbers:
+        places: Numbers = self.known.rows[PLACE].to_numpy()
         return places
 
 

@@ -7,9 +7,10 @@ the way, a record is open or accounted for, and replaying it again changes nothi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,15 +25,19 @@ from lean_ops.aws.checkpoints import State
 from lean_ops.aws.open_errors import by_day, lost_replays, open_errors
 from lean_ops.aws.record_errors import IDENTITY, ErrorLog
 from lean_ops.aws.schema_store import SchemaStore
+from lean_ops.aws.table_files import TableFiles
 from lean_ops.batch.batch_plan import BatchPlan, ErrorSelection, Hop, SourceRange
 from lean_ops.batch.job import JobArguments
 from lean_ops.batch.next_batch import Decision, Finish, NothingNew, Read, Replay, Volume, bite_of_days
+from lean_ops.batch.thresholds import Verdict
+from lean_ops.errors import DataFaultError
 from lean_ops.runtime import Runtime
 from spark_jobs.curate import Curate
 from spark_jobs.curated_stage import stage
 from spark_jobs.curation import RecordFiles
 from spark_jobs.entry import main
 from spark_jobs.identities import Mask, marked, numbered
+from spark_jobs.pieces import InThreads
 from spark_jobs.work import OpenBatch, Ports, PublishedBatch, Staged
 
 
@@ -68,7 +73,19 @@ class ReplayErrors(Curate):
     def stage(self, spark: SparkSession, batch: OpenBatch, ports: Ports) -> Staged:
         with ports.steps("read_rules"):
             curation = self.curation(spark, batch, ports)
-        return stage(curation, lambda _: (), self.driver_rows)
+
+        def judge(verdict: Verdict) -> tuple[str, ...]:
+            asked = len(_chosen(curation.errors))
+            if verdict.records != asked and batch.plan.accepted is None:
+                raise DataFaultError(
+                    f"{asked - verdict.records} of {asked} open errors have no row in Standardized any more",
+                    next_step="was Standardized rolled back? Then run the first hop, and replay again",
+                    topic=batch.plan.topic,
+                    batch_id=batch.plan.batch_id,
+                )
+            return ()
+
+        return stage(curation, judge, self.driver_rows)
 
     def origin(self, batch: OpenBatch, log: ErrorLog) -> RecordFiles:  # noqa: ARG002
         return Failed(log)
@@ -100,16 +117,29 @@ class Failed:
 
     log: ErrorLog
 
+    @cached_property
+    def chosen(self) -> pa.Table:
+        return _chosen(self.log)
+
     @property
     def where(self) -> BooleanExpression:
         return row_filters.published_on(self.log.days)
 
-    def files(self, standardized: Table) -> Iterator[FileScanTask]:
-        return rows.files(standardized, None, lake.head(standardized), self.where)
+    def files(self, standardized: Table) -> list[FileScanTask]:
+        """Those that hold one: errors are few, and their days may be long."""
+        of, ids = TableFiles.of(standardized), self.chosen["message_id"].combine_chunks()
+
+        def holds_one(task: FileScanTask) -> bool:
+            found = of.read([task], ["message_id"], self.where)["message_id"]
+            return bool(pc.any(pc.is_in(found, value_set=ids)).as_py())
+
+        tasks = list(rows.files(standardized, None, lake.head(standardized), self.where))
+        hits = InThreads()(holds_one, tasks)
+        return [task for task, hit in zip(tasks, hits, strict=True) if hit]
 
     def own(self, found: pa.Table) -> Mask:
         """Those whose errors are chosen."""
-        (mine, chosen), size = numbered(found, _chosen(self.log))
+        (mine, chosen), size = numbered(found, self.chosen)
         return marked(chosen, size)[mine]
 
 

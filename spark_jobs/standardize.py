@@ -75,7 +75,7 @@ class Standardize(ReadsSnapshots):
         with steps("write_rows"):
             messages.write_rows()
         with steps("audit"):
-            (snapshot,) = batch.target.staged(batch.branch, batch.head)
+            snapshot = batch.target.staged(batch.branch, batch.head)
             audit = messages.audit(snapshot)
         with steps("find_conflicts"):
             conflicting = messages.conflicting()

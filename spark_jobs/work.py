@@ -65,13 +65,13 @@ class OpenBatch:
     bytes: int
     columns: str | None
 
-    def append(self, table: Table, files: Sequence[DataFile], on: int | None = None) -> None:
-        """Append files to the branch, on top of a snapshot of it, in one commit that carries the batch's token."""
+    def append(self, table: Table, files: Sequence[DataFile], deletes: Sequence[DataFile] = ()) -> None:
+        """Append files to the branch, and let rows leave it, in one commit that carries the batch's token."""
         branch = table.metadata.refs.get(self.branch)
-        if branch is None or branch.snapshot_id != (on or self.head):
+        if branch is None or branch.snapshot_id != self.head:
             raise self.target.refused()
         try:
-            table_files.append(table, files, self.plan.token.summary(), branch=self.branch)
+            table_files.append(table, files, self.plan.token.summary(), branch=self.branch, deletes=deletes)
         except CommitFailedException as error:
             raise self.target.refused() from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 
 from pyiceberg.expressions import BooleanExpression
@@ -58,10 +58,10 @@ def last_published_column(table: Table) -> int:
     return schema.highest_field_id if schema else 0
 
 
-def live_rows(table: Table, snapshot_id: int | None = None) -> int:
-    """How many rows the table holds at most, at its head or at a snapshot: what was deleted counts as well."""
-    summary = _summary(_snapshot(table, snapshot_id or head(table)))
-    return int(summary.get("total-records", 0))
+def rows_at_most(table: Table, snapshot_id: int) -> int | None:
+    """How many rows the table holds at most at a snapshot: what was deleted counts as well. None: nobody counted."""
+    total = _summary(_snapshot(table, snapshot_id)).get("total-records")
+    return None if total is None else int(total)
 
 
 def holds_rows(table: Table, where: BooleanExpression) -> bool:
@@ -69,14 +69,11 @@ def holds_rows(table: Table, where: BooleanExpression) -> bool:
     return any(True for _ in table.scan(where).plan_files())
 
 
-def written(table: Table, snapshots: Sequence[int]) -> dict[str, int]:
-    """How many rows a batch to Curated replaced and how many it added, as the table's own commits say.
-
-    The last commit appends; what it replaces has left with the one before, if there is one.
-    """
-    *deleting, appending = (_summary(_snapshot(table, each)) for each in snapshots)
-    replaced = sum(int(each.get("added-position-deletes", 0)) for each in deleting)
-    return {"updated_rows": replaced, "added_rows": int(appending.get("added-records", 0)) - replaced}
+def written(table: Table, snapshot: int) -> dict[str, int]:
+    """How many rows a batch to Curated replaced and how many it added, as the table's own commit says."""
+    summary = _summary(_snapshot(table, snapshot))
+    replaced = int(summary.get("added-position-deletes", 0))
+    return {"updated_rows": replaced, "added_rows": int(summary.get("added-records", 0)) - replaced}
 
 
 def day_volumes(table: Table, start: int | None, end: int) -> Mapping[date, Volume]:

@@ -43,6 +43,8 @@ class ErrorLog:
         table = table or self.catalog.load_table(tables.ERRORS.identifier)
         mine = row_filters.both(row_filters.of_topic(self.plan.topic), row_filters.published_on(self.days))
         found = table.scan(mine, selected_fields=_LATEST, snapshot_id=snapshot).to_arrow()
+        # Whoever wrote the files: Spark's have short texts, ours have large ones, and a join takes one kind only.
+        found = found.cast(table.schema().select(*_LATEST).as_arrow()).select(_LATEST)
         newest = found.group_by("record_id").aggregate([("attempt", "max")])
         # Whoever came late may have written the same attempt once more.
         rows = found.join(

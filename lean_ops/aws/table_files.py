@@ -13,6 +13,9 @@ from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+
+from lean_ops.aws.row_delta import RowDelta
 
 EVERYTHING: BooleanExpression = AlwaysTrue()
 
@@ -26,7 +29,9 @@ class TableFiles:
 
     @classmethod
     def of(cls, table: Table) -> Self:
-        return cls(table.metadata, table.io)
+        # Tasks need no history, which grows with every commit.
+        past = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "statistics": []}
+        return cls(table.metadata.model_copy(update=past), table.io)
 
     def read(
         self, files: Iterable[FileScanTask], columns: Sequence[str], where: BooleanExpression = EVERYTHING
@@ -45,12 +50,23 @@ class TableFiles:
 
 
 def append(
-    table: Table, files: Iterable[DataFile], summary: Mapping[str, str], *, branch: str = "main"
+    table: Table,
+    files: Iterable[DataFile],
+    summary: Mapping[str, str],
+    *,
+    branch: str = "main",
+    deletes: Sequence[DataFile] = (),
 ) -> None:
-    """Append files in one commit, which fails if the branch is no longer where `table` saw it."""
-    with (
-        table.transaction() as transaction,
-        transaction.update_snapshot(dict(summary), branch=branch).fast_append() as update,
-    ):
-        for file in files:
-            update.append_data_file(file)
+    """Append files in one commit, which fails if the branch is no longer where `table` saw it.
+
+    With delete files, the rows that they name leave in the same commit.
+    """
+    with table.transaction() as transaction:
+        options = {"io": table.io, "branch": branch, "snapshot_properties": dict(summary)}
+        if deletes:
+            change = RowDelta(Operation.OVERWRITE, transaction, deletes=deletes, **options)
+        else:
+            change = transaction.update_snapshot(dict(summary), branch=branch).fast_append()
+        with change as update:
+            for file in files:
+                update.append_data_file(file)

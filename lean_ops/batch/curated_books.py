@@ -23,6 +23,7 @@ class CuratedBooks:
     missing: int
     doubled: int
     foreign: int
+    wrong_rows: int
     valid_keys: int
     known_keys: int
     moved_keys: int
@@ -38,6 +39,10 @@ class CuratedBooks:
             (self.missing, f"{self.missing} records have no outcome"),
             (self.doubled, f"{self.doubled} records have two outcomes, or a key with two rows"),
             (self.foreign, f"{self.foreign} rows come from no record of the batch"),
+            (
+                self.wrong_rows,
+                f"{self.wrong_rows} keys lost their row, their newest version or their first one",
+            ),
             (accounted != self.source_rows, f"{self.source_rows} records, {accounted} accounted for"),
             (prints != self.source_fingerprint, "the fingerprints differ"),
             (self.added_rows != new_keys, f"{new_keys} new keys, {self.added_rows} rows added"),

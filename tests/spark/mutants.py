@@ -24,8 +24,10 @@ sound_append = table_files.append
 def appending(change: Callable[[list[DataFile]], list[DataFile]]) -> Mutant:
     """The commit of files, with something done to the list; only the rows' own, which go to a branch."""
 
-    def mutant(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
-        sound_append(table, files if branch == "main" else change(files), summary, branch=branch)
+    def mutant(
+        table: Table, files: list[DataFile], summary: Any, *, branch: str = "main", **others: Any
+    ) -> None:
+        sound_append(table, files if branch == "main" else change(files), summary, branch=branch, **others)
 
     return table_files, "append", mutant
 

@@ -60,7 +60,7 @@ def replay_effects(world: CuratedWorld) -> list[str]:
 def test_a_fault_at_some_places_loses_and_doubles_nothing(curated_world_of: CuratedWorldOf) -> None:
     world = curated_world_of()
     supply, steps = with_history(world, seed=21)
-    assert {"write_errors", "merge", "delete", "append", "publish", "settle"} <= set(steps)
+    assert {"write_errors", "merge", "write_rows", "publish", "settle"} <= set(steps)
     fail_everywhere(world, supply, [Place(steps.index("publish"), "after")])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,8 +23,8 @@ from tests.spark.mutants import Mutant, appending, run_mutant
 
 pytestmark = pytest.mark.spark
 
-sound_rows, sound_merge, sound_deletes = (
-    Rules.rows, merges.merge, position_deletes.write,
+sound_rows, sound_merge, sound_later, sound_deletes = (
+    Rules.rows, merges.merge, merges.later, position_deletes.write,
 )  # fmt: skip
 
 
@@ -51,7 +52,28 @@ def forgets_the_old(files: Any, doomed: Any) -> Any:
     return sound_deletes(files, list(doomed)[1:])
 
 
+def sloppy_later(versions: Any, others: Any) -> Any:
+    """Older ones win, newer ones lose."""
+    return sound_later(others, versions)
+
+
+def rolled(found: Merge) -> Merge:
+    """Every winner is told the first version of another one's key."""
+    order = pa.array(np.roll(np.arange(len(found.winners)), 1))
+    return found._replace(winners_firsts=found.winners_firsts.take(order))
+
+
 MUTANTS: dict[str, Mutant] = {
+    "an older version wins": (merges, "later", sloppy_later),
+    "first versions are mixed up": merged(rolled),
+    "a row is looked for in the wrong place": (
+        position_deletes,
+        "write",
+        lambda files, doomed: sound_deletes(
+            files,
+            [each._replace(positions=(each.positions + 1) % each.file.record_count) for each in doomed],
+        ),
+    ),
     "a row is lost": reshaped(lambda rows: rows.slice(1)),
     "all rows are lost": reshaped(lambda rows: rows.slice(0, 0)),
     "a row comes twice": reshaped(lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])),

@@ -76,7 +76,7 @@ def test_of_two_jobs_one_wins_every_time(curated_world: CuratedWorld) -> None:
         check(world)
 
 
-@pytest.mark.parametrize("name", ["write_errors", "delete", "append", "publish"])
+@pytest.mark.parametrize("name", ["write_errors", "write_rows", "publish"])
 def test_a_zombie_that_wakes_before_it_writes_is_refused(curated_world_of: CuratedWorldOf, name: str) -> None:
     world = curated_world_of()
     supply, steps = begun(world, seed=35)

@@ -197,8 +197,11 @@ def test_an_error_that_is_not_written_is_missed(
 def test_an_error_that_is_written_twice_is_noticed(
     world_of: WorldOf, monkeypatch: pytest.MonkeyPatch, driver_rows: int
 ) -> None:
-    def twice(table: Table, files: list[DataFile], summary: Any, *, branch: str = "main") -> None:
-        sound_append(table, [*files, *files] if branch == "main" else files, summary, branch=branch)
+    def twice(
+        table: Table, files: list[DataFile], summary: Any, *, branch: str = "main", **others: Any
+    ) -> None:
+        written = [*files, *files] if branch == "main" else files
+        sound_append(table, written, summary, branch=branch, **others)
 
     world = world_of()
     world.append(Stream(52).take(40))

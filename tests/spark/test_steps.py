@@ -20,7 +20,7 @@ from tests.spark.world import Silent, World, WorldOf
 pytestmark = pytest.mark.spark
 
 EFFECTS: dict[type, tuple[str, ...]] = {
-    IcebergTable: ("refresh", "staged", "open_branch", "delete_rows", "publish"),
+    IcebergTable: ("refresh", "staged", "open_branch", "publish"),
     PyArrowFileIO: ("new_input", "new_output"),
 }
 

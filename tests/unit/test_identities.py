@@ -62,7 +62,7 @@ def test_the_fingerprint_is_the_one_that_every_engine_computes(identities: list[
 
 @given(SIDES)
 def test_the_books_are_those_of_a_count_of_every_message(sides: dict[str, list[tuple[str, int]]]) -> None:
-    ledger = Ledger({side: table(rows) for side, rows in sides.items()})
+    ledger = Ledger({side: table(rows) for side, rows in sides.items()}, hashes(table(sides["source"])))
     counts = {side: Counter(rows) for side, rows in sides.items()}
     everybody = {each for rows in sides.values() for each in rows}
     outcomes = {

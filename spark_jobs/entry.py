@@ -28,6 +28,7 @@ from lean_ops.batch.job import JobArguments, JobFailure, JobResult, failure_of
 from lean_ops.batch.next_batch import Volume
 from lean_ops.batch.steps import Steps, log_line
 from lean_ops.runtime import Runtime
+from spark_jobs import passing_faults
 from spark_jobs.protocol import run_batch
 from spark_jobs.session import build_session
 from spark_jobs.work import Ports, Work
@@ -76,7 +77,7 @@ def run_job(
     caught_up = False
     topic = arguments.topic
     try:
-        with dependency():
+        with dependency(), passing_faults.retryable():
             work = work_of(arguments, SchemaStore(client(runtime, "s3"), runtime.names), runtime)
             while not caught_up and len(done) < arguments.max_batches:
                 batch = run_batch(spark, work, ports(runtime, work, arguments, log), bite)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from lean_ops import naming
+from lean_ops import naming, tables
 from lean_ops.errors import LeanOpsError, RetryableError
 from tests.spark.curated_streams import Supply
 from tests.spark.curated_world import CuratedWorld, CuratedWorldOf, check
@@ -178,6 +178,17 @@ def test_deleted_rows_stay_deleted_when_deletes_are_compacted(curated_world: Cur
     compact(world, table)
     check(world)
     batches(world, supply, 2)
+    check(world)
+
+
+def test_errors_that_somebody_compacted_are_read_as_before(curated_world_of: CuratedWorldOf) -> None:
+    """Other writers have other kinds of text, and joins take one kind only."""
+    world, supply = curated_world_of(), Supply(51)
+    batches(world, supply, 2)
+    compact(world, tables.ERRORS.identifier)
+    batches(world, supply, 1)
+    world.deploy("1.2")
+    world.replay()
     check(world)
 
 

@@ -44,8 +44,14 @@ def assert_proved(world: CuratedWorld) -> None:
     assert [check.detail for check in result.checks if not check.passed] == []
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize(("parts", "on_executors"), [(1, False), (3, False), (2, True)])
+@pytest.mark.parametrize(
+    ("parts", "on_executors"),
+    [
+        pytest.param(1, False, marks=pytest.mark.faults),
+        (3, False),
+        pytest.param(2, True, marks=pytest.mark.faults),
+    ],
+)
 def test_versions_end_in_the_oracles_rows_in_any_order_and_any_cut(
     curated_world_of: CuratedWorldOf, parts: int, on_executors: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""The sieve lets every key pass that is looked for, and hardly any other."""
+"""The sieve lets every key pass that is looked for, and no other."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_who_is_looked_for_passes(keys: list[str]) -> None:
     assert Sieve.of(hashes).passing(hashes).all()
 
 
-def test_few_others_pass() -> None:
+def test_nobody_else_passes() -> None:
     keys = pa.array([f"key-{number}" for number in range(20_000)])
     others = pa.array([f"other-{number}" for number in range(20_000)])
-    assert Sieve.of(key_hashes(keys)).passing(key_hashes(others)).mean() < 0.01
+    assert not Sieve.of(key_hashes(keys)).passing(key_hashes(others)).any()
 
 
-def test_the_hash_of_a_key_is_what_tables_hold_since_ever() -> None:
+def test_the_hash_of_a_key_is_the_one_in_the_tables() -> None:
     """Another one would not find the rows that are there: a key's correction would become a second row."""
     assert key_hashes(pa.array(["", "order-1", "Zürich"])).tolist() == [
         -1970711489451281740,

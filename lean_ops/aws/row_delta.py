@@ -16,8 +16,8 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestWriterV2,
 )
-from pyiceberg.table.snapshots import Summary
-from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update.snapshot import UpdateSnapshot, _FastAppendFiles
 
 
 class _DeleteManifest(ManifestWriterV2):
@@ -29,7 +29,19 @@ class _DeleteManifest(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
-class RowDelta(_FastAppendFiles):
+def replacing(change: UpdateSnapshot, deletes: Sequence[DataFile]) -> _FastAppendFiles:
+    """An append that also commits these delete files."""
+    return _RowDelta(
+        Operation.OVERWRITE,
+        change._transaction,
+        change._io,
+        snapshot_properties=change._snapshot_properties,
+        branch=change._branch,
+        deletes=deletes,
+    )
+
+
+class _RowDelta(_FastAppendFiles):
     """Data files to append, and the delete files of what they replace."""
 
     def __init__(self, *arguments: Any, deletes: Sequence[DataFile], **options: Any) -> None:

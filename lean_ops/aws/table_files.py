@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -13,9 +13,8 @@ from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
 
-from lean_ops.aws.row_delta import RowDelta
+from lean_ops.aws.row_delta import replacing
 
 EVERYTHING: BooleanExpression = AlwaysTrue()
 
@@ -30,7 +29,7 @@ class TableFiles:
     @classmethod
     def of(cls, table: Table) -> Self:
         # Tasks need no history, which grows with every commit.
-        past = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "statistics": []}
+        past: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "statistics": []}
         return cls(table.metadata.model_copy(update=past), table.io)
 
     def read(
@@ -62,11 +61,7 @@ def append(
     With delete files, the rows that they name leave in the same commit.
     """
     with table.transaction() as transaction:
-        options = {"io": table.io, "branch": branch, "snapshot_properties": dict(summary)}
-        if deletes:
-            change = RowDelta(Operation.OVERWRITE, transaction, deletes=deletes, **options)
-        else:
-            change = transaction.update_snapshot(dict(summary), branch=branch).fast_append()
-        with change as update:
+        change = transaction.update_snapshot(dict(summary), branch=branch)
+        with replacing(change, deletes) if deletes else change.fast_append() as update:
             for file in files:
                 update.append_data_file(file)

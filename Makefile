@@ -21,7 +21,7 @@ LOCAL_EXTRAS := cli lambdas spark airflow bridge local dev
 COMPILE = $(IN_ENV) uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header \
 	--no-annotate --generate-hashes $(if $(UPGRADE),--upgrade) -c locks/airflow-3.2.1-constraints.txt
 
-.PHONY: help setup demo up test test-faults test-stack bench check lint types walls format lock lock-cdk lock-bridge clean
+.PHONY: help setup demo up test test-faults test-stack bench check lint types walls format lock lock-cdk lock-bridge lock-dlt clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +45,11 @@ test-stack: setup ## The whole pipeline with Airflow and Spark, end to end
 test-faults: setup ## The long fault-injection suites
 	@$(PYTEST) -m faults $(ARGS)
 
-bench: setup ## The benchmarks, with the limits they have to keep
+bench: setup .cache/dlt ## The benchmarks, with the limits they have to keep
 	@$(PYTEST) benchmarks -s $(ARGS)
+
+.cache/dlt: locks/dlt.txt | setup
+	@rm -rf $@ && $(IN_ENV) uv pip install --quiet --target $@ --require-hashes --no-deps -r $< && touch $@
 
 check: lint types walls test ## What every commit passes; CI adds test-stack (.ci/run)
 
@@ -64,13 +67,16 @@ format: setup ## ruff: format, and fix what can be fixed
 
 lock: setup ## Compile all locks from pyproject.toml (UPGRADE=1: newest versions)
 	@$(COMPILE) $(LOCAL_EXTRAS:%=--extra %) --output-file locks/local.txt
-	@$(MAKE) lock-cdk lock-bridge
+	@$(MAKE) lock-cdk lock-bridge lock-dlt
 
 lock-cdk: setup ## Compile locks/cdk.txt only, agreeing with locks/local.txt
 	@$(COMPILE) -c locks/local.txt --extra cdk --output-file locks/cdk.txt
 
 lock-bridge: setup ## Compile locks/bridge.txt only, agreeing with locks/local.txt
 	@$(COMPILE) -c locks/local.txt --extra bridge --output-file locks/bridge.txt
+
+lock-dlt: setup ## Compile locks/dlt.txt only, agreeing with locks/local.txt
+	@$(COMPILE) -c locks/local.txt --extra dlt --output-file locks/dlt.txt
 
 clean: ## Remove everything that was set up or generated here
 	rm -rf .venv .venv.lock .cache .lean-ops build dist *.egg-info

@@ -105,7 +105,7 @@ def test_the_whole_way_against_dlt(bench: CurateBench, tmp_path: Path) -> None:
     bench.send(DLT_EVENTS, commits=2)
     *_, ours = bench.both_hops()
     events = dlt_way.newest_events(bench.catalog.load_table(naming.raw_table(TOPIC)))
-    rows, theirs = timed(lambda: dlt_way.upsert(events, tmp_path))
+    rows, theirs = dlt_way.upsert(events, tmp_path)
     print(f"{DLT_EVENTS:,} events: dlt {theirs:.1f} s, ours {ours:.1f} s: {theirs / ours:.0f} times as fast")
     assert rows == len(events)
     assert theirs / ours >= DLT_LIMIT

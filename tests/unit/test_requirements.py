@@ -60,7 +60,7 @@ def test_mwaa_installs_the_versions_that_are_tested_here() -> None:
     assert mwaa == {name: local.get(name) for name in mwaa}
 
 
-@pytest.mark.parametrize("lock", ["local.txt", "cdk.txt"])
+@pytest.mark.parametrize("lock", ["local.txt", "cdk.txt", "dlt.txt"])
 def test_a_lock_keeps_to_airflows_constraints(lock: str) -> None:
     constraints, locked = pins(CONSTRAINTS), pins(LOCKS / lock)
     shared = locked.keys() & constraints.keys()
@@ -68,11 +68,12 @@ def test_a_lock_keeps_to_airflows_constraints(lock: str) -> None:
     assert {name: locked[name] for name in shared} == {name: constraints[name] for name in shared}
 
 
-def test_the_cdk_lock_can_be_installed_beside_the_local_one() -> None:
-    local, cdk = pins(LOCKS / "local.txt"), pins(LOCKS / "cdk.txt")
-    shared = local.keys() & cdk.keys()
+@pytest.mark.parametrize("lock", ["cdk.txt", "dlt.txt"])
+def test_a_lock_can_be_installed_beside_the_local_one(lock: str) -> None:
+    local, other = pins(LOCKS / "local.txt"), pins(LOCKS / lock)
+    shared = local.keys() & other.keys()
     assert shared
-    assert {name: cdk[name] for name in shared} == {name: local[name] for name in shared}
+    assert {name: other[name] for name in shared} == {name: local[name] for name in shared}
 
 
 def test_mwaa_installs_nothing_that_its_image_has_and_no_spark() -> None:

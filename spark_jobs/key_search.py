@@ -105,7 +105,7 @@ def _found_in(search: _Search, piece: Piece) -> pa.Table:
         if sieve is None:
             passing = np.ones(task.file.record_count, np.bool_)
         else:
-            passing = sieve.passing(of.read([whole], [KEY_HASH])[KEY_HASH].to_numpy())
+            passing = sieve.passing(of.column(task.file, KEY_HASH).to_numpy())
         if passing.any():
             passing[search.deleted.places(task)] = False
             places = pa.array(np.flatnonzero(passing))

@@ -53,7 +53,9 @@ class Deleted:
     def _named(self, path: str) -> dict[str, Positions]:
         if path not in self.read:
             with self.files.io.new_input(path).open() as stream:
-                rows = pq.read_table(stream, columns=["file_path", "pos"], read_dictionary=["file_path"])
+                rows = pq.ParquetFile(stream, read_dictionary=["file_path"]).read(
+                    columns=["file_path", "pos"]
+                )
             files = rows["file_path"].combine_chunks()
             numbers, places = files.indices.to_numpy(), rows["pos"].to_numpy()
             paths = enumerate(files.dictionary.to_pylist())
